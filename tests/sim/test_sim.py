@@ -489,7 +489,7 @@ PURE = set(
     regcomp regerror regexec regfree rewind sigemptyset sigfillset snprintf sscanf stpcpy strcasecmp strcasestr strchr strchrnul strcmp
     strcpy strcspn strdup strerror strftime strftime_l strlen strncasecmp strncmp strncpy strndup strnlen strpbrk strptime_l strrchr strspn strstr
     strtok_r strtol strtoll strtoul strtoull timegm ungetc vasprintf vsnprintf fputs fputc fwrite fflush puts strtod bcmp __xpg_basename
-    atoi getline gnu_dev_makedev labs llabs ntohl strcat fseek fseeko64 ftell ftello64 strsep bsearch toupper tolower isalnum ffs""".split()
+    atoi getline gnu_dev_makedev labs llabs ntohl ntohs strcat fseek fseeko64 ftell ftello64 strsep bsearch toupper tolower isalnum ffs""".split()
 )
 # Only of what no simulated process does: credentials of a command, keys that sign manifests, full host names, locks' events, commands of pipes, curl's half of src/http.
 NOT_DONE = set(
