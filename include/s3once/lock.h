@@ -144,7 +144,7 @@ struct s3once_lock_event {
 typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *event);
 
 /* Options of a client. Zero the struct, and set the members that differ from the default. Times
- * have no other limits than those given here: UINT64_MAX is for ever. */
+ * have no other limits than those given here: UINT64_MAX is forever. */
 struct s3once_locks_options {
 	/* "dynamodb:TABLE", "s3://BUCKET/PREFIX", "sqlite:PATH" or "local". NULL: "local", which is
 	 * a file of this user. Each user, and each unit with a STATE_DIRECTORY, has its own. Units
@@ -279,7 +279,7 @@ struct s3once_lock_request {
 	const char *key;
 	/* NULL: none (python: "-"). */
 	const char *sort_key;
-	/* How long to wait for the lock. 0: try once. UINT64_MAX: for ever, so that there is no
+	/* How long to wait for the lock. 0: try once. UINT64_MAX: forever, so that there is no
 	 * -EBUSY. */
 	uint64_t wait_ms;
 	/* The length of this lock's lease. 0: the client's. */
@@ -296,8 +296,8 @@ struct s3once_lock_request {
 	 * to pass the same number. The row of slot N > 0 is that of "KEY#N" (dlm: of the number),
 	 * so do not acquire a lock by such a key. The tokens of all slots come from one counter. */
 	unsigned slots;
-	/* If this client holds the lock already, it gets the same handle once more. Otherwise its
-	 * own lock is waited for like that of another owner. */
+	/* If this client holds the lock already, it gets the same handle again. Otherwise its own
+	 * lock is waited for like that of another owner. */
 	int reentrant;
 	uint64_t reserved[16];
 };

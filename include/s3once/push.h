@@ -237,16 +237,16 @@ enum s3once_event_type {
 
 	/* With `removes`, for a file that is in S3, after the event that reports it there: */
 
-	/* It was proven once more, and removed from this host.
-	 * [path, key, bytes, version_id, etag, checksum] */
+	/* It was proven again, and removed from this host. [path, key, bytes, version_id, etag,
+	 * checksum] */
 	S3ONCE_EVENT_REMOVED,
-	/* It was proven once more, and moved below move_to. [as REMOVED] */
+	/* It was proven again, and moved below move_to. [as REMOVED] */
 	S3ONCE_EVENT_MOVED,
 	/* It is due for removal, but stays for now: remove_even does not name its kind, or it has
 	 * changed. [path, key, text] */
 	S3ONCE_EVENT_KEPT,
-	/* It is due for removal, but could not be proven once more, or could not be removed. The
-	 * run ends with S3ONCE_EXIT_FILES. [path, key, text, code, request_id] */
+	/* It is due for removal, but could not be proven again, or could not be removed. The run
+	 * ends with S3ONCE_EXIT_FILES. [path, key, text, code, request_id] */
 	S3ONCE_EVENT_NOT_REMOVED,
 	/* It would be removed or moved (dry_run). [as REMOVED] */
 	S3ONCE_EVENT_REMOVABLE,
@@ -462,11 +462,11 @@ struct s3once_options {
 	 * uploaded as a whole, under another key. */
 	int live;
 	/* "zstd" or "gzip", with or without ":LEVEL". Files that are not compressed yet are
-	 * compressed on their way, and their keys get the suffix .zst or .gz. With a header
-	 * Content-Encoding of the same name they get that instead. NULL: all files are sent
-	 * as they are. */
+	 * compressed during their upload, and their keys get the suffix .zst or .gz. With a header
+	 * Content-Encoding of the same name they get that instead. NULL: all files are sent as they
+	 * are. */
 	const char *compress;
-	/* A file that lists paths relative to the one source, in lines, or each with a NUL behind
+	/* A file that lists paths relative to the one source, in lines, or each with a NUL after
 	 * it; "-" is stdin. NULL: none. */
 	const char *files_from;
 	/* Of sources that are directories, only these files, and the files directly in these

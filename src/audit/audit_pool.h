@@ -32,10 +32,10 @@ struct audit_place {
 struct mark_ref audit_mark_ref(
 	const struct audit_place *place, const struct audit_conns *conns, const char *key);
 /* The mark of an object may have one of several keys: the key of the object or, if the file was
- * compressed on its way, that key without its suffix of compression. This writes the key without
- * the suffix of this index, from 0 to AUDIT_MARK_KEYS - 1, and sets *ret_suffix to that suffix (""
- * for 0). False: the object's key does not end in this suffix, is nothing but the suffix, or is too
- * long. */
+ * compressed during its upload, that key without its suffix of compression. This writes the key
+ * without the suffix of this index, from 0 to AUDIT_MARK_KEYS - 1, and sets *ret_suffix to that
+ * suffix ("" for 0). False: the object's key does not end in this suffix, is nothing but the
+ * suffix, or is too long. */
 #define AUDIT_MARK_KEYS (FAMILY_SUFFIXES + 1)
 bool audit_mark_key(const char *object_key, size_t suffix_index,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix);
@@ -45,7 +45,7 @@ bool audit_mark_key(const char *object_key, size_t suffix_index,
  * before it draws conclusions from a missing object. space->generation has to be set. Nothing is
  * written.
  *
- * OK: it is that bucket. ABSENT: no mark says done, so there is no object to check. SETUP: it is
+ * OK: it is that bucket. ABSENT: no mark is done, so there is no object to check. SETUP: it is
  * another bucket, or S3 does not show which one it is. ABANDONED: the limits of the place ended it.
  * Any other outcome is that of reading the row of the bucket. All but OK have a sentence. */
 enum outcome audit_check_bucket(const struct audit_place *place, const struct audit_conns *conns,

@@ -48,7 +48,7 @@ struct clearing {
 
 struct forget_options {
 	struct clearing clearing; /* FORGOTTEN, FORGETTABLE, KEPT and FAILED are reported */
-	bool only_missing;        /* selects marks that say done and whose object is gone (404) */
+	bool only_missing;        /* selects done marks whose object is gone (404) */
 	uint64_t older_than_s;    /* selects marks that were not changed for so long; 0: all */
 };
 

@@ -42,7 +42,7 @@ enum chore { CHORE_NONE, CHORE_REPORT_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 /* Whether the mark was not changed for keep_s. */
 static bool is_older(const struct mark *mark, uint64_t keep_s, int64_t now_s)
 {
-	/* keep_s is UINT64_MAX if marks are kept for ever, which does not fit into an int64_t, and
+	/* keep_s is UINT64_MAX if marks are kept forever, which does not fit into an int64_t, and
 	 * must not be subtracted from a time. */
 	const bool is_limited = keep_s < (uint64_t)INT64_MAX / 2;
 	return is_limited && mark->at_s <= now_s - (int64_t)keep_s;
@@ -135,8 +135,8 @@ static bool abort_until_gone(struct upload_abort *a)
 	enum outcome o = count_parts(a, &parts);
 	if (o == OUTCOME_NO_UPLOAD) {
 		/* S3 does not know the upload id. That proves that the upload is gone only if this
-		 * is the bucket that the marks know. ABSENT: no mark says done, so there is no
-		 * object to ask S3 for, and the bucket is taken for the right one. */
+		 * is the bucket that the marks know. ABSENT: no mark is done, so there is no object
+		 * to ask S3 for, and the bucket is taken for the right one. */
 		o = audit_check_bucket(&subject->clearing->place, subject->conns, &a->problem);
 		return o == OUTCOME_OK || o == OUTCOME_ABSENT;
 	}

@@ -299,9 +299,9 @@ enum outcome verify_run(
 static const enum checksum strongest_first[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
 	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
 
-/* Returns an entry of a manifest as a mark that says done, so that verify_tasks.c compares it as it
- * compares marks. Of the entry's checksums, the mark has the first one of the whole object, and the
- * first one of the parts, which ends in "-" and their number. NULL: out of memory. */
+/* Returns an entry of a manifest as a done mark, so that verify_tasks.c compares it as it compares
+ * marks. Of the entry's checksums, the mark has the first one of the whole object, and the first
+ * one of the parts, which ends in "-" and their number. NULL: out of memory. */
 static struct packed_mark *row_of_entry(
 	const struct verify *verify, const struct manifest_entry *entry)
 {
@@ -322,7 +322,7 @@ static struct packed_mark *row_of_entry(
 }
 
 /* Returns the sum of the sizes of all entries. An error in the manifest ends it: the caller reads
- * the entries once more, and meets the error then. */
+ * the entries again, and meets the error then. */
 static uint64_t sum_entries(struct manifest_reader *reader)
 {
 	struct manifest_entry entry;

@@ -1,4 +1,4 @@
-/* Checks whether the files whose marks say done are in the bucket. It changes nothing.
+/* Checks whether the files whose marks are done are in the bucket. It changes nothing.
  *
  * The bucket's listing and the marks, both sorted, are merged. If a mark and the listing disagree,
  * a HEAD of the object is sent. If the HEAD confirms the difference, the mark is read again,
@@ -19,7 +19,7 @@ enum verify_by {
 
 enum finding {
 	FINDING_SAME,
-	FINDING_MISSING,    /* the mark says done, and there is no object */
+	FINDING_MISSING,    /* the mark is done, and there is no object */
 	FINDING_DIFFERS,    /* the object differs from its mark; with a sentence */
 	FINDING_UNKNOWN,    /* an object without a mark */
 	FINDING_ERROR,      /* the mark and the object could not be compared; with a sentence */
@@ -45,8 +45,8 @@ struct verify_visitor {
 	 * key. `problem` is the sentence of the finding; NULL: it has none. */
 	void (*found)(
 		void *arg, enum finding finding, const char *key, const struct problem *problem);
-	/* Gets a sentence about a property of the server that limits the comparison. The run goes
-	 * on. */
+	/* Gets a sentence about a property of the server that limits the comparison. The run
+	 * continues. */
 	void (*warned)(void *arg, const struct problem *problem);
 	void (*progress)(void *arg, const struct verify_counts *counts); /* about once a second */
 	void *arg;

@@ -49,9 +49,9 @@ static enum outcome read_packed_mark(
 }
 
 /* Returns the finding that follows from a mark that does not say done: NOTHING, UNFINISHED, or
- * UNSENT or ERROR with a sentence. For a mark that says done, it returns UNFINISHED, and the caller
- * has to check the object. A claimed mark needs a request for its session; `marks` is NULL for a
- * manifest, which has no such marks. */
+ * UNSENT or ERROR with a sentence. For a done mark, it returns UNFINISHED, and the caller has to
+ * check the object. A claimed mark needs a request for its session; `marks` is NULL for a manifest,
+ * which has no such marks. */
 static enum finding judge_state(
 	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem)
 {
@@ -163,7 +163,7 @@ static enum outcome compare_by_download(struct inspection *look, const struct re
 	bool is_replaced = false;
 	const unsigned kinds = recorded_digests(recorded);
 	/* The next two errors are about this object alone. They are its finding, and the outcome is
-	 * OK, so that the run goes on. */
+	 * OK, so that the run continues. */
 	look->finding = FINDING_ERROR;
 	if (!kinds) {
 		problem_set(problem, "%s has no checksum that its content can be compared with",
@@ -295,8 +295,8 @@ static enum outcome inspect_key(struct inspection *look, const char *given, enum
 		const bool is_there = state != MARK_ABSENT && state != MARK_FORGOTTEN;
 		/* With i = 0, no suffix was cut off: the key is the given one. */
 		const bool is_named = key_of == KEY_OF_EITHER && i == 0;
-		/* An uploader stores an object before its mark says done. So a mark that is not
-		 * done may be that of an object which the listing has shown. */
+		/* An uploader stores an object before its mark is done. So a mark that is not done
+		 * may be that of an object which the listing has shown. */
 		const bool is_of_object = state == MARK_DONE ? strcmp(row->object_key, given) == 0
 							     : key_of == KEY_OF_OBJECT;
 		if (is_there && (is_named || is_of_object))
@@ -390,7 +390,7 @@ static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *t
 }
 
 /* Leaves a task undone. The least `before` of all tasks that were left is the key after which the
- * next run goes on. */
+ * next run continues. */
 static void leave_task(void *arg, void *item)
 {
 	struct verify_tasks *tasks = arg;

@@ -488,7 +488,7 @@ static struct verdict try_once(struct call_run *run)
 	const struct http_body *body = &run->call->body;
 	unsigned cuts; /* passed from pace_enter() to pace_leave() */
 	/* After an attempt that may have sent some of the body, may_send_again() waits until the
-	 * limit of bandwidth allows sending it once more. It returns false if that wait was given
+	 * limit of bandwidth allows sending it again. It returns false if that wait was given
 	 * up. */
 	if (run->has_sent && body->may_send_again && !body->may_send_again(body->arg))
 		return give_up(run);

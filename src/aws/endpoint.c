@@ -125,12 +125,12 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 	const char *rest = s, *why = NULL;
 	bool fits = true;
 	for (size_t i = 0; i < WORDS && fits; i++) {
-		/* A slash may end the type. A name with a slash has an eighth word behind it, which
+		/* A slash may end the type. A name with a slash has an eighth word after it, which
 		 * stays in `rest`. */
 		const size_t n = strcspn(rest, i < TYPE ? ":" : ":/");
 		fits = n < sizeof words[i];
 		memcpy(words[i], rest, fits ? n : 0);
-		rest += rest[n] ? n + 1 : n; /* behind the separator, if there is one */
+		rest += rest[n] ? n + 1 : n; /* after the separator, if there is one */
 	}
 	const char *service = words[SERVICE], *region = words[REGION], *account = words[ACCOUNT];
 	const char *name = words[NAME];
@@ -202,7 +202,7 @@ static bool is_host_name(const char *bucket, bool allows_dots)
 			return true;
 		if (!allows_dots)
 			return false;
-		label += n + 1; /* behind the dot */
+		label += n + 1; /* after the dot */
 	}
 }
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the text behind `begin` in s, or NULL if s is NULL or does not have it. */
+/* Returns the text after `begin` in s, or NULL if s is NULL or does not have it. */
 static const char *find_behind(const char *s, const char *begin)
 {
 	const char *found = s ? strstr(s, begin) : NULL;

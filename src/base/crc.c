@@ -74,7 +74,7 @@ static const struct {
 };
 
 static struct {
-	/* byte[kind][k][b] is the raw CRC of the byte b with k zero bytes behind it. */
+	/* byte[kind][k][b] is the raw CRC of the byte b with k zero bytes after it. */
 	uint64_t byte[CHECKSUM_CRCS][8][256];
 #ifdef HAVE_CRC64_FOLD
 	uint64_t fold[4]; /* x^n for each n of crc64_powers */

@@ -21,7 +21,7 @@ struct sha256_state {
 	uint64_t bytes; /* the number of bytes added so far; 0: no state is known */
 	unsigned char state[SHA256_DIGEST_LENGTH];
 };
-/* Returns the state after the last whole block. Bytes added behind that block are not in it. */
+/* Returns the state after the last whole block. Bytes added after that block are not in it. */
 struct sha256_state sha256_save(const struct sha256 *sha256);
 /* Continues from a state, as if its bytes had been added. */
 void sha256_resume(struct sha256 *ret, const struct sha256_state *state);

@@ -63,7 +63,7 @@ bool decimal_read(const char *s, uint64_t max, uint64_t *ret);
 bool utf8_valid(const char *bytes, size_t n);
 #define UTF8_BYTES_MAX 4 /* of one code point */
 /* Returns the length of the well-formed sequence at the beginning of n bytes, and sets *ret_code to
- * its code point. Returns 0 if there is none. n is not 0. Reads no byte behind one that does not
+ * its code point. Returns 0 if there is none. n is not 0. Reads no byte after one that does not
  * continue the sequence, so n may be UTF8_BYTES_MAX for a string that ends in a NUL. */
 size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code);
 

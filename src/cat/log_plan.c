@@ -87,13 +87,13 @@ static int read_and_compare(struct read_ahead *ahead, const struct log_object *o
 }
 
 /* Reads the object, and compares it with the log. If it repeats the log, sets object->skipped, and
- * sets *ret_rest to the range behind the log in it, if there is any. Otherwise returns false, also
+ * sets *ret_rest to the range after the log in it, if there is any. Otherwise returns false, also
  * if the object cannot be read. */
 static bool object_repeats_log(struct read_ahead *ahead, struct log_object *object,
 	const struct known_log *log, struct log_range *ret_rest)
 {
 	struct comparison c = {.log = log, .at = object->range.start};
-	struct sums sums; /* if the object is longer than the log: of its bytes behind the log */
+	struct sums sums; /* if the object is longer than the log: of its bytes after the log */
 	/* The object has only a part of a range that begins before it, so the first range that can
 	 * be compared is the next one. */
 	while (c.next < log->n && log->ranges[c.next].start < c.at)

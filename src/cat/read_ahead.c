@@ -128,7 +128,7 @@ void read_ahead_free(struct read_ahead *ahead)
 	free(ahead);
 }
 
-/* Adds a task behind the last one of the ring, which has room for it. The caller sets its members
+/* Adds a task after the last one of the ring, which has room for it. The caller sets its members
  * and queues it. */
 static struct ahead_task *append_task(struct read_ahead *ahead)
 {

@@ -64,7 +64,7 @@ static const struct option key_file_options[] = {
 	{NULL},
 };
 
-/* Sets frame->groups to the groups of the command, with the shared ones behind them. */
+/* Sets frame->groups to the groups of the command, with the shared ones after them. */
 static void add_shared_groups(struct command_frame *frame)
 {
 	const struct {

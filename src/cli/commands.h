@@ -78,7 +78,7 @@ struct command_frame {
 };
 
 /* Reads argv[1…], prints the help if --help asks for it, opens the job of --job, and checks the
- * number of operands. Returns whether the command goes on. If not, the frame has the reason. The
+ * number of operands. Returns whether the command continues. If not, the frame has the reason. The
  * code is S3ONCE_EXIT_USAGE until the command sets another one.
  *
  * argv is rearranged and stays borrowed. Call frame_end() in any case. */

@@ -73,7 +73,7 @@ static int help_main(int argc, char **argv)
 		print_usage(stdout);
 		return S3ONCE_EXIT_OK;
 	}
-	/* "--help" takes the place behind the words of the command's name: one, or "lock run". */
+	/* "--help" takes the place after the words of the command's name: one, or "lock run". */
 	const int name_words = (argc > 2 && strcmp(argv[1], "lock") == 0) ? 2 : 1;
 	memmove(argv, argv + 1, (size_t)name_words * sizeof *argv);
 	argv[name_words] = option;

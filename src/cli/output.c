@@ -2,8 +2,8 @@
  * as whole lines, and a thread writes them to the file of --log-file or prints them. Code that
  * prints without these functions would mix its lines with those of other threads.
  *
- * After a signal, a stalled reader delays the process only briefly. In a run, which has to go on, a
- * stalled reader costs lines even without a signal. */
+ * After a signal, a stalled reader delays the process only briefly. In a run, which has to
+ * continue, a stalled reader costs lines even without a signal. */
 #include "cli/output.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -349,7 +349,7 @@ static void put_line(struct output *output, int fd, enum log_level level, const 
 	}
 	text_addf(&t, "%s%s\n", kind, line);
 	uv_mutex_lock(&writer->mutex);
-	if (!is_logged) /* the progress line is removed, or this line would begin behind it */
+	if (!is_logged) /* the progress line is removed, or this line would begin after it */
 		draw_locked(writer, "");
 	add_locked(writer, (struct line){.fd = fd, .is_logged = is_logged, .n = t.len},
 		text_string(&t), without_room);

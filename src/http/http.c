@@ -139,8 +139,8 @@ int http_new(struct http_shared *shared, struct http **ret)
 	 * after 5 s the name is resolved again. */
 	curl_easy_setopt(curl, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
 	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 5L);
-	/* A deadline or a stop does not wait for a name server: curl leaves its thread that
-	 * resolves the name behind, since nothing can end that thread. */
+	/* A deadline or a stop does not wait for a name server: curl abandons its resolver thread,
+	 * which cannot be ended. */
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L); /* for the name, TCP and TLS */
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -199,7 +199,7 @@ static void set_body(
 }
 
 /* Links ret_nodes to curl's list of the header lines, without copying the lines. First come the
- * unwanted_headers; the request may have a header of the same name behind them. Returns 0, or
+ * unwanted_headers; the request may have a header of the same name after them. Returns 0, or
  * -EINVAL if the request has too many headers. */
 static int list_headers(
 	const struct http_request *request, struct curl_slist ret_nodes[static HEADER_LINES_MAX])

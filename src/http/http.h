@@ -42,8 +42,8 @@ struct http_body {
 	long (*read)(void *arg, void *buf, size_t n);
 	/* Seeks to byte `offset`; 0 or -errno. */
 	int (*rewind)(void *arg, uint64_t offset);
-	/* Called before a repeated request sends the body once more. Waits until the body may be
-	 * sent, and returns false if the request must not be repeated. May be NULL. */
+	/* Called before a repeated request sends the body again. Waits until the body may be sent,
+	 * and returns false if the request must not be repeated. May be NULL. */
 	bool (*may_send_again)(void *arg);
 	void *arg;
 	/* Called with the number of bytes that have left since the last call, about every 100 ms

@@ -243,7 +243,7 @@ static size_t on_reply_body(char *bytes, size_t size, size_t n, void *arg)
 	return exchange->error ? 0 : n;
 }
 
-/* Gives curl the next bytes of the body, and 0 behind its end. Only used for a body with
+/* Gives curl the next bytes of the body, and 0 after its end. Only used for a body with
  * body.read(). */
 static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 {

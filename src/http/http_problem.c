@@ -177,7 +177,7 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 			failure->host, failure->in_brackets);
 }
 
-/* The sentence for each error: the words before and behind the host. */
+/* The sentence for each error: the words before and after the host. */
 static const struct {
 	int error;
 	const char *before, *behind;

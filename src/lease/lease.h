@@ -93,7 +93,8 @@ struct lease_more {
 };
 /* Renews the lease now. If a heartbeat is under way, waits for its end first. OK if the lease was
  * renewed, and REFUSED if it is lost or was stopped. Any other outcome is that of the failed
- * request, and the heartbeats go on. No request ends after until_ns; 0: there is no such limit. */
+ * request, and the heartbeats continue. No request ends after until_ns; 0: there is no such
+ * limit. */
 enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem);
 /* Ends the heartbeats. A heartbeat that is under way is abandoned. */

@@ -36,7 +36,7 @@ static const struct {
 	{"m", 6e4}, {"h", 3.6e6}};
 enum { UNITS = sizeof units / sizeof *units };
 
-/* Reads a number with its unit, such as the "1.5h" of "1.5h30m", and moves *text behind it. Returns
+/* Reads a number with its unit, such as the "1.5h" of "1.5h30m", and moves *text past it. Returns
  * the milliseconds, or -1 if Go could not read it. */
 static double read_number_with_unit(const char **text)
 {

@@ -29,7 +29,7 @@ int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size)
 {
 	char encoded[4 * ((BYTES_MAX + 2) / 3) + 1];
 	struct text bytes = TEXT(BYTES_MAX);
-	/* Each %c writes the NUL behind a field. */
+	/* Each %c writes the NUL after a field. */
 	text_addf(&bytes, "%s%c%u%c%llu%c%llu%c%s%c%s%c%s%c", lock->id, 0, lock->slot, 0,
 		(unsigned long long)lock->token, 0,
 		(unsigned long long)(lease_length_ns(lock->lease) / NS_PER_MS), 0, lock->owner, 0,

@@ -124,7 +124,8 @@ static void compress_bytes(struct manifest_spool *spool, const char *bytes, size
 	z->next_in = (const unsigned char *)bytes;
 	z->avail_in = (uInt)n;
 	while (!spool->locked.error && (z->avail_in || (how == Z_FINISH && !has_ended))) {
-		const int rc = deflate(z, how); /* Z_BUF_ERROR is no failure: it cannot go on yet */
+		const int rc =
+			deflate(z, how); /* Z_BUF_ERROR is no failure: it cannot continue yet */
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
 			spool->locked.error = -EIO;
 			return;
@@ -236,7 +237,7 @@ void manifest_reader_free(struct manifest_reader *reader)
 	free(reader);
 }
 
-/* Sets the sentence that the manifest is damaged behind the last line that was read. Returns
+/* Sets the sentence that the manifest is damaged after the last line that was read. Returns
  * -EBADMSG. */
 static int refuse_damage(
 	const struct manifest_reader *reader, const char *how, struct problem *ret_problem)

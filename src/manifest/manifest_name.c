@@ -59,7 +59,7 @@ static bool ends_with(const char *s, const char *end)
 	return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* Whether a key has "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz" behind FOLDER, or the same with ".sig"
+/* Whether a key has "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz" after FOLDER, or the same with ".sig"
  * at the end. NAME begins with the time of the run, such as "20261122T135501Z", so that a date of
  * nine digits is not one of ours. */
 static bool is_manifest_path(const char *behind_folder)

@@ -246,8 +246,8 @@ struct page {
 };
 
 /* Adds a row to the page if the page has room. Skips a row whose key is longer than job_key_make()
- * makes it. In any case page->last is its key, after which the reading goes on:
- * the store is never asked for more rows than have room. 0 or -ENOMEM. */
+ * makes it. In any case page->last is its key, after which the reading continues: the store is
+ * never asked for more rows than have room. 0 or -ENOMEM. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;

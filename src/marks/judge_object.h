@@ -109,7 +109,7 @@ struct judged {
 	/* The result of comparing the object with the file. UNKNOWN if the file was not read. */
 	enum proof proof;
 	struct file_version file; /* the version that was opened */
-	/* The suffix of the object's key behind the mark's key, which compressing the file on its
+	/* The suffix of the object's key after the mark's key, which compressing the file on its
 	 * way adds; "" if it is sent as it is. */
 	const char *suffix;
 	const char *table_id;      /* the id of our store of marks */

@@ -168,7 +168,7 @@ enum mark_says {
 	SAYS_CLAIMED, /* another session has claimed it, and its row shows whether the claim is
 			 stale; or the mark is MARK_UNREADABLE */
 };
-/* Judges a file by its mark. The input of a pipe is done if its mark says done, unless the mark has
+/* Judges a file by its mark. The input of a pipe is done if its mark is done, unless the mark has
  * the id of another producer. If both the mark and the file have a content id, only the ids are
  * compared, and not size and mtime. */
 enum mark_says mark_says(const struct mark *mark, const struct file_version *file);

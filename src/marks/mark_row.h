@@ -95,6 +95,6 @@ enum outcome mark_forget(
 #define MARK_FORGOTTEN_KEEP_S (7 * 24 * 3600)
 /* Reads one mark consistently. If it is absent, the outcome is OK, and its state is MARK_ABSENT. */
 enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem);
-/* Likewise. The mark is the caller's to free(). */
+/* Likewise. The caller frees the mark with free(). */
 enum outcome mark_get_packed(
 	const struct mark_ref *ref, struct packed_mark **ret, struct problem *ret_problem);

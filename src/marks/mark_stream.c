@@ -21,7 +21,7 @@ struct shard {
 	struct packed_mark **rows; /* each owned */
 	size_t n, at, cap;
 	char *last;     /* the key of the last mark that was read, owned */
-	bool has_ended; /* the store has no more marks behind this page */
+	bool has_ended; /* the store has no more marks after this page */
 };
 
 struct mark_pages {

@@ -107,7 +107,7 @@ static int read_value(const struct row_field *field, const struct found_attribut
 }
 
 /* Returns the field of an attribute, or NULL. Rows have their attributes mostly in the order of the
- * table, so the search begins at *next, which becomes the place behind the field. */
+ * table, so the search begins at *next, which becomes the place after the field. */
 static const struct row_field *find_field(
 	const struct row_table *table, const char *name, size_t *next)
 {

@@ -1,6 +1,6 @@
-/* Checks that S3 still has an object of a mark that says done, before such marks are trusted. It
- * tries the witness first, and then a few samples. Runs, verify, forget and gc call it. Nothing is
- * written. An answer that may come from a proxy instead of S3 does not count. */
+/* Checks that S3 still has an object of a done mark, before such marks are trusted. It tries the
+ * witness first, and then a few samples. Runs, verify, forget and gc call it. Nothing is written.
+ * An answer that may come from a proxy instead of S3 does not count. */
 #include "marks/witness.h"
 #include "aws/retry.h"
 #include "base/clock.h"
@@ -39,8 +39,8 @@ static void keep_sample(struct done_sample *at, const char *key, const struct ma
 		at->key[0] = '\0';
 }
 
-/* Considers the nth mark that says done, counted from 0, as a sample. The first half of the list
- * keeps the marks that were changed last. The second half is a random choice of the others. */
+/* Considers the nth done mark, counted from 0, as a sample. The first half of the list keeps the
+ * marks that were changed last. The second half is a random choice of the others. */
 static void consider_sample(
 	struct done_samples *samples, uint64_t nth, const char *key, const struct mark *mark)
 {
@@ -67,7 +67,7 @@ static void consider_sample(
 }
 
 /* Reads marks of one shard, and considers those that say done as samples. Reads max_marks of them,
- * or more until *n_done, the number of marks that say done so far, is not 0. */
+ * or more until *n_done, the number of done marks so far, is not 0. */
 static enum outcome sample_shard(const struct witness_asking *asking, struct mark_pages *pages,
 	unsigned shard, unsigned max_marks, struct done_samples *samples, uint64_t *n_done,
 	struct problem *ret_problem)
@@ -86,10 +86,10 @@ static enum outcome sample_shard(const struct witness_asking *asking, struct mar
 	return OUTCOME_OK;
 }
 
-/* Takes samples of the marks that say done. Half of the samples are the marks that were changed
- * last, since a lifecycle rule deletes the oldest objects first. The other half are a random
- * choice. About 20,000 marks are read. If none of these says done, more are read until one does, so
- * that there is no sample only if no mark says done. */
+/* Takes samples of the done marks. Half of the samples are the marks that were changed last, since
+ * a lifecycle rule deletes the oldest objects first. The other half are a random choice. About
+ * 20,000 marks are read. If none of these says done, more are read until one does, so that there is
+ * no sample only if no mark is done. */
 static enum outcome take_samples(
 	const struct witness_asking *asking, struct done_samples *ret, struct problem *ret_problem)
 {
@@ -272,7 +272,7 @@ static enum witness_answer check_one(const struct witness_asking *asking,
 	return WITNESS_NOTHING;
 }
 
-/* Checks a few objects of marks that say done, until S3 shows one. */
+/* Checks a few objects of done marks, until S3 shows one. */
 static enum witness_answer check_samples(const struct witness_asking *asking,
 	const struct witness_wanted *witness, struct missed *missed, struct witness_shown *ret,
 	struct problem *ret_problem)
@@ -336,8 +336,8 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 	text_clear(&missed.keys);
 	if (answer != WITNESS_SHOWN)
 		return answer;
-	/* The row is read once more. Another uploader may have begun a new generation meanwhile,
-	 * and the shown object may be one that it has sent. Such an object proves nothing about the
+	/* The row is read again. Another uploader may have begun a new generation meanwhile, and
+	 * the shown object may be one that it has sent. Such an object proves nothing about the
 	 * marks of the caller's generation. */
 	if (bucket_row_read(asking->marks, asking->space, &asking->limits, &now, ret_problem) !=
 		OUTCOME_OK)

@@ -1,6 +1,5 @@
-/* Checks that S3 still has an object of a mark that says done. No such mark is trusted before S3
- * has shown one (docs/protocol.md, "The bucket is the one that the marks know"). Nothing is
- * written. */
+/* Checks that S3 still has an object of a done mark. No such mark is trusted before S3 has shown
+ * one (docs/protocol.md, "The bucket is the one that the marks know"). Nothing is written. */
 #pragma once
 #include "marks/bucket_row.h"
 
@@ -19,7 +18,7 @@ struct witness_asking {
 
 enum witness_answer {
 	WITNESS_NO_ANSWER, /* S3 or the marks did not answer, with a sentence */
-	WITNESS_NOTHING,   /* there is no object to check: no mark says done */
+	WITNESS_NOTHING,   /* there is no object to check: no mark is done */
 	WITNESS_SHOWN,
 	WITNESS_BEGUN_ANEW, /* another uploader has begun anew with --bucket new since the row was
 			      read, with a sentence. The object that S3 has shown may be one that

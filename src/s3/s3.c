@@ -433,7 +433,7 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	request.call.read_error = read_content_error;
 	request.call.reply_max_bytes = n > ERROR_MAX_BYTES ? n : ERROR_MAX_BYTES;
 	/* Reserves the memory at once. A body that grows step by step would leave about as much
-	 * freed memory behind, in each thread. */
+	 * freed memory in each thread. */
 	ret->body.max = request.call.reply_max_bytes;
 	text_reset(&ret->body);
 	text_reserve(&ret->body, n);

@@ -64,7 +64,7 @@ enum checksum s3_checksum(const struct s3 *s3);
  * is known to echo checksums. */
 unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum);
 
-/* Whether a body with this checksum may be sent with it behind it: over TLS, as AWS's SDKs do, and
+/* Whether a body with this checksum may be sent with it after it: over TLS, as AWS's SDKs do, and
  * if the server is known to take that. */
 bool s3_may_trail(const struct s3 *s3, enum checksum checksum);
 
@@ -192,7 +192,7 @@ struct s3_put {
 enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
 /* As s3_put_object(), but if the server does not support If-None-Match, removes that condition from
- * *put and sends the object once more. */
+ * *put and sends the object again. */
 enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
 

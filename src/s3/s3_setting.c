@@ -82,7 +82,7 @@ static int read_storage_class(struct setting_reading *r)
 	return 0;
 }
 
-/* Accepts TYPE/SUBTYPE, where parameters may follow behind a ';' or a space. */
+/* Accepts TYPE/SUBTYPE, where parameters may follow after a ';' or a space. */
 static int read_type(struct setting_reading *r)
 {
 	const char *slash = strchr(r->value, '/');
@@ -272,7 +272,7 @@ static int read_metadata(struct setting_reading *r)
 	return 0;
 }
 
-/* Returns the grantee at the beginning of a list of TYPE=GRANTEE, behind its type, or NULL if there
+/* Returns the grantee at the beginning of a list of TYPE=GRANTEE, after its type, or NULL if there
  * is no known type. */
 static const char *behind_grantee_type(const char *s)
 {

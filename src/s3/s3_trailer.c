@@ -1,4 +1,4 @@
-/* Sends a body in chunks, digests it meanwhile, and sends the checksum behind it. s3_request_body()
+/* Sends a body in chunks, digests it meanwhile, and sends the checksum after it. s3_request_body()
  * calls it for a body that put->trailing asks for. The bytes of the body are not changed, and come
  * from the caller's own read(), which decides whether the last of them leave. */
 #include "s3/s3_trailer.h"
@@ -28,7 +28,7 @@ static uint64_t framed_bytes(const struct s3_trailer *trailer)
 	       strlen(":") + base64_bytes + strlen("\r\n\r\n");
 }
 
-/* Begins the next chunk, or, behind the last one, finishes the checksum. Makes the frame for it,
+/* Begins the next chunk, or, after the last one, finishes the checksum. Makes the frame for it,
  * which first ends the chunk before. */
 static void begin_frame(struct s3_trailer *trailer)
 {

@@ -27,7 +27,7 @@ struct s3_trailer {
 	uint64_t reported_bytes; /* bytes that were reported to body.moved() */
 	uint64_t chunk_left;     /* bytes of the chunk that are still to be read */
 	bool has_ended;          /* the frame is the last one */
-	char frame[100];         /* the text between two chunks, or behind the last one */
+	char frame[100];         /* the text between two chunks, or after the last one */
 	size_t frame_bytes, frame_sent;
 };
 /* Makes the body that is sent in place of put->body. It borrows *ret, the digest and everything

@@ -192,7 +192,7 @@ static int open_parent(struct files_from *list, const char *path, size_t len)
 }
 
 /* Makes the entry of the file at this path of the list. Returns 1, or -errno with a sentence if the
- * scan cannot go on. */
+ * scan cannot continue. */
 static int look_at_path(struct files_from *list, const char *path, struct scan_entry *ret,
 	struct problem *ret_problem)
 {

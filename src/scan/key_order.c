@@ -310,7 +310,7 @@ static bool repeats_empty_log(const struct order *order, const char *key, const 
 }
 
 /* Hands out the next entry where a template makes the keys: first all that are not sorted, then the
- * sorted rows. A row is handed out once the key of the row behind it is known. Returns as
+ * sorted rows. A row is handed out once the key of the row after it is known. Returns as
  * order_next(). */
 static int next_sorted(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {

@@ -20,7 +20,7 @@ void names_clear(struct names *names)
 
 int names_add(struct names *names, char tag, const char *name, size_t len)
 {
-	const size_t more = len + 2; /* a tag before the name, and a NUL behind it */
+	const size_t more = len + 2; /* a tag before the name, and a NUL after it */
 	if (names->len + more > UINT32_MAX)
 		return -EOVERFLOW;
 	if (names->len + more > names->cap) {

@@ -24,13 +24,13 @@ const char *path_below(const char *directory, const char *path);
 int open_beneath_or_follow(int directory_fd, const char *relative, int flags, bool follow);
 /* Sets the sentence if this -errno ends the scan, and returns whether it does. -ECANCELED does,
  * since the run is over. A lack of memory or descriptors does, too, since it is no fault of one
- * file. After any other error the scan goes on. */
+ * file. After any other error the scan continues. */
 struct problem;
 bool open_explain_fatal(int error, struct problem *ret_problem);
 /* Sets the sentence "cannot be …" of a file. `cannot_be` is the participle of the failed action
  * ("read", for instance), and `error` its -errno. */
 void open_explain(int error, const char *cannot_be, struct problem *ret);
-/* Explains why a file cannot be opened or read. If the scan goes on after this error, sets *why,
+/* Explains why a file cannot be opened or read. If the scan continues after this error, sets *why,
  * unless it has a sentence already, and returns 0. Otherwise sets ret_problem, and returns the
  * error. */
 int open_explain_unread(int error, struct problem *why, struct problem *ret_problem);

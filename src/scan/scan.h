@@ -33,8 +33,8 @@ struct scan_options {
 					 others are relative paths */
 	struct identity_cache *identities; /* cache of content ids; borrowed. NULL: all contents are
 					      read */
-	const char *files_from;     /* a file of paths relative to the one SOURCE, in lines or each
-				       with a NUL behind it, "-" for stdin, or NULL */
+	const char *files_from; /* a file of paths relative to the one SOURCE, in lines or each with
+				   a NUL after it, "-" for stdin, or NULL */
 	const char *const *folders; /* borrowed: absolute paths without links. Only these files of
 				       SOURCE directories, and the files directly in these folders,
 				       are read. NULL: everything */
@@ -105,7 +105,7 @@ struct scan_entry {
 			    content_id are those of the range, and mtime_ns is that of the file when
 			    the range was cut. It is opened by scan_open_piece() */
 	uint64_t offset; /* offset of a piece */
-	bool is_new;     /* a piece that this scan has cut behind an earlier piece of the same log,
+	bool is_new;     /* a piece that this scan has cut after an earlier piece of the same log,
 			    so that no earlier run has sent it */
 	bool is_own;     /* for SPECIAL: a file of options.is_own */
 	bool is_from_future; /* for FILE and WAITS: min_age_ms was counted from the ctime, since the
@@ -121,9 +121,9 @@ struct scan_entry {
  * they point to are borrowed until scan_close. */
 struct scan;
 int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem);
-/* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if the scan cannot go on;
- * -ECANCELED if is_over returned true. With a template, every file is found before the first one
- * comes.
+/* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if the scan cannot
+ * continue; -ECANCELED if is_over returned true. With a template, every file is found before the
+ * first one comes.
  *
  * Files come in strictly increasing key order over all sources. Two files with one key come as a
  * PROBLEM each, and neither as a FILE. Links and problems come in the order in which they are

@@ -66,7 +66,7 @@ const char *source_name(const struct source *source);
 int source_next_named(struct source *source, struct problem *ret_problem);
 /* Makes the key and path of source->head. A file without a valid key becomes a PROBLEM. A template
  * makes keys of FILE and WAITS entries only, and the content of a FILE is read if its key depends
- * on it. Returns 1, or -errno with a sentence if the scan cannot go on. */
+ * on it. Returns 1, or -errno with a sentence if the scan cannot continue. */
 int source_name_head(struct source *source, struct problem *ret_problem);
 /* Sets `path` to the path of the file at `relative`, for messages. */
 void source_set_path(const struct source *source, const char *relative, struct text *path);
@@ -97,7 +97,7 @@ int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_pro
 void walk_close(struct walk *walk);
 
 /* A walk may be restricted to some folders and files. `wanted` is the list of them. Each is a path
- * relative to the source with a '/' behind it, and the source itself is "/". Because of this slash,
+ * relative to the source with a '/' after it, and the source itself is "/". Because of this slash,
  * a folder and everything below it are neighbours in the sorted list.
  *
  * wanted_init() fills the empty list with those of n folders (absolute paths without links) that

@@ -117,7 +117,7 @@ static int render_key(struct source *source)
 {
 	struct scan_entry *head = &source->head;
 	/* The key is made of the path without the suffix of compression. The object's key has that
-	 * suffix behind the whole key. */
+	 * suffix after the whole key. */
 	struct text bare = TEXT(SOURCE_PATH_BYTES_MAX);
 	text_add_bytes(&bare, head->relative, strlen(head->relative) - strlen(head->suffix));
 	const struct key_subject subject = {.relative = text_string(&bare),
@@ -136,7 +136,7 @@ static int render_key(struct source *source)
 	return error;
 }
 
-/* Makes the key of the head by the template, behind the prefix that source->key holds. If the key
+/* Makes the key of the head by the template, after the prefix that source->key holds. If the key
  * depends on the content, the content of a FILE is read first. Returns 0, or -errno with a sentence
  * if the scan cannot go on.
  *
@@ -184,7 +184,7 @@ static void add_path_key(struct source *source)
 }
 
 /* Makes the head a PROBLEM if S3 cannot hold the key of its object, which is source->key with the
- * suffix of compression behind it. Returns 0 or -ENOMEM. */
+ * suffix of compression after it. Returns 0 or -ENOMEM. */
 static int check_object_key(struct source *source)
 {
 	struct scan_entry *head = &source->head;

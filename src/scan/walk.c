@@ -35,7 +35,7 @@ int wanted_init(struct names *wanted, const char *directory, const char *const *
 
 /* Compares the beginning of `folder` with "relative/", where `relative` has n bytes. Returns 0 if
  * the folder begins with "relative/", less than 0 if it sorts before that, and more than 0 if it
- * sorts behind that. */
+ * sorts after that. */
 static int compare_beginning(const char *folder, const char *relative, size_t n)
 {
 	const int order = strncmp(folder, relative, n);
@@ -216,7 +216,7 @@ static int read_names_and_recover(
 
 /* Handles a directory that could not be opened or listed because of this -errno. -EDEADLK is a
  * directory that is its own ancestor. Returns 1 and a PROBLEM, or the error with a sentence if the
- * scan cannot go on. */
+ * scan cannot continue. */
 static int directory_failed(int error, struct scan_entry *ret, struct problem *ret_problem)
 {
 	if (open_explain_fatal(error, ret_problem))

@@ -74,7 +74,7 @@ static struct attribute *add_place(struct item *item)
 	return &item->attributes[item->count++];
 }
 
-/* The name and the value are in one piece of memory, the value behind the name. They are copied
+/* The name and the value are in one piece of memory, the value after the name. They are copied
  * first, since they may be borrowed from the attribute that is replaced. */
 int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n)
 {

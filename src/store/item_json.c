@@ -150,7 +150,7 @@ int item_from_json(const json_t *json, struct item *ret)
 	return 0;
 }
 
-/* If the text at *at begins with `what`, moves *at behind it. Returns whether it does. */
+/* If the text at *at begins with `what`, moves *at past it. Returns whether it does. */
 static bool skip_text(const char **at, const char *what)
 {
 	const size_t n = strlen(what);
@@ -160,7 +160,7 @@ static bool skip_text(const char **at, const char *what)
 	return true;
 }
 
-/* Returns a pointer to the string that begins at *at, in the text itself, and moves *at behind it.
+/* Returns a pointer to the string that begins at *at, in the text itself, and moves *at past it.
  * NULL if there is none, or if it has escapes or is not UTF-8. The string ends at its closing
  * quote. */
 static char *take_string(const char **at, size_t *ret_n)
@@ -177,7 +177,7 @@ static char *take_string(const char **at, size_t *ret_n)
 	return is_whole ? (char *)(uintptr_t)begin : NULL;
 }
 
-/* Reads one attribute, "name":{"S":"text"} or the same with N, and moves *at behind it. Its strings
+/* Reads one attribute, "name":{"S":"text"} or the same with N, and moves *at past it. Its strings
  * point into the text. Returns false if it is not plain. */
 static bool read_plain_attribute(const char **at, struct attribute *ret, size_t *ret_name_bytes)
 {

@@ -1,9 +1,9 @@
 /* The packed form of an item: the number of the form, the number of attributes, and each of them.
  *
  * An attribute begins with a byte for its name: its place in `names`, counted from 1. A name that
- * is not there is spelled behind a 0, and ends with a NUL. Next is a varint, which has the length
- * of the value in bytes, times 8, plus its shape. The bytes of the value are last. A varint has 7
- * bits of a number in each byte, the least first, and the top bit of all bytes but its last. */
+ * is not there is spelled after a 0, and ends with a NUL. Next is a varint, which has the length of
+ * the value in bytes, times 8, plus its shape. The bytes of the value are last. A varint has 7 bits
+ * of a number in each byte, the least first, and the top bit of all bytes but its last. */
 #include "store/item_pack.h"
 #include <assert.h>
 #include <errno.h>

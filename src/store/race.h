@@ -3,7 +3,7 @@
 #include "s3/s3.h"
 #include "store/store.h"
 
-/* A race: several writers try the same conditional write at the same moment. If the server first
+/* A race: several writers try the same conditional write at the same time. If the server first
  * tests and then writes, more than one of them may win. One round may have a single winner by
  * chance, so there are several. */
 #define RACE_WRITERS 8

@@ -205,7 +205,7 @@ struct sort_keys {
 };
 
 /* Lists the objects whose names begin with `prefix`, and adds the sort key of each to *ret. It is
- * the rest of the name, behind the `partition_n` bytes of the prefix that are the partition's. */
+ * the rest of the name, after the `partition_n` bytes of the prefix that are the partition's. */
 static enum outcome list_sort_keys(struct s3_store_conn *conn, const char *prefix,
 	size_t partition_n, const struct call_limits *limits, struct text *ret,
 	struct problem *ret_problem)

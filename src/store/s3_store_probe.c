@@ -1,7 +1,7 @@
 /* Finds out whether a bucket honours the conditions of writes, before the first write to it. Each
- * condition is tried by one writer, and then by several at the same moment. The result is kept in
- * an item beside the locks, (STORE, CONDITIONS), so that each bucket is tried once. AWS is not
- * tried: its documentation promises that only one of several writers wins. */
+ * condition is tried by one writer, and then by several at the same time. The result is kept in an
+ * item beside the locks, (STORE, CONDITIONS), so that each bucket is tried once. AWS is not tried:
+ * its documentation promises that only one of several writers wins. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"

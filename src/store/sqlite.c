@@ -189,8 +189,8 @@ static bool perform_reads(struct sqlite_store *store)
 }
 
 /* Remembers an I/O error, after which the state of the log on the disk is unknown. All later writes
- * of this process fail. The next process that opens the file writes the log once more, with the
- * same bytes. So when this process closes the file, SQLite must not checkpoint and remove the log.
+ * of this process fail. The next process that opens the file writes the log again, with the same
+ * bytes. So when this process closes the file, SQLite must not checkpoint and remove the log.
  */
 static void remember_failure(struct sqlite_store *store, int rc)
 {

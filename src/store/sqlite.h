@@ -55,7 +55,7 @@ struct items_op {
 	struct text rows;
 	bool more; /* for QUERY and COMPACT: there is more to do */
 };
-/* Returns the row that begins at *at among the rows of an op, and moves *at behind it. The row
+/* Returns the row that begins at *at among the rows of an op, and moves *at past it. The row
  * borrows its bytes. */
 struct items_row items_row_take(const char **at);
 

@@ -16,8 +16,8 @@
 /* Whether a missing folder is made, with mode 0700. */
 enum state_folder { FOLDER_NOT_MADE, FOLDER_MADE };
 /* Writes the path of a file in this folder. With the name "" it is the path of the folder, with a
- * slash behind it. Returns 0, -ENOENT if the environment names no place, -ENAMETOOLONG, or the
- * error of making the folder. */
+ * slash after it. Returns 0, -ENOENT if the environment names no place, -ENAMETOOLONG, or the error
+ * of making the folder. */
 int state_path(const char *name, enum state_folder folder, char *ret, size_t size);
 
 /* Makes the missing folders of a path, up to its last slash, with mode 0700 whatever the umask. 0

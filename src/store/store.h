@@ -131,9 +131,9 @@ int64_t store_latest_time_s(const struct store *store);
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, struct store **ret, struct problem *ret_problem);
 
-/* Opens a store for the locks of many hosts in S3. The place is STORE_S3_BEGIN with
- * BUCKET[/PREFIX] behind it; the bucket exists already. Each item is an object PREFIX/PK/SK, and a
- * removed item leaves an empty object behind. Every key has a partition and a sort key.
+/* Opens a store for the locks of many hosts in S3. The place is STORE_S3_BEGIN with BUCKET[/PREFIX]
+ * after it; the bucket exists already. Each item is an object PREFIX/PK/SK, and a removed item
+ * leaves an empty object behind. Every key has a partition and a sort key.
  *
  * A write takes two requests or more: it reads the object, and replaces it if its etag is still the
  * same. query() lists the whole partition for each page, unless both ends of the range begin alike,

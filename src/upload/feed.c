@@ -40,8 +40,8 @@ struct feed {
 struct candidate *feed_new_candidate(const struct scan_entry *entry)
 {
 	/* Five strings follow the struct, in one allocation: key, path, relative, content, and the
-	 * object's key, which is the key with room for a suffix behind it. The first four end with
-	 * a NUL each. */
+	 * object's key, which is the key with room for a suffix after it. The first four end with a
+	 * NUL each. */
 	struct candidate *file =
 		malloc(sizeof *file + 2 * strlen(entry->key) + strlen(entry->path) +
 			strlen(entry->relative) + strlen(entry->content_id) + 4 + SUFFIX_MAX + 1);
@@ -451,8 +451,9 @@ static int fill_chunk(struct feed *feed)
 
 /* Feeds the queue from the scan. Returns whether the scan was read to its end.
  *
- * If a limit has closed the queue, queue_chunk() returns false. With options.final, the scan goes
- * on all the same until run_ends_scan(), so that queue_chunk() reports the files that are left. */
+ * If a limit has closed the queue, queue_chunk() returns false. With options.final, the scan
+ * continues all the same until run_ends_scan(), so that queue_chunk() reports the files that are
+ * left. */
 static bool feed_all(struct feed *feed)
 {
 	for (;;) {

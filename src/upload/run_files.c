@@ -64,7 +64,7 @@ static int read_template(
 	return key_template_new(&options, &files->key_template, problem);
 }
 
-/* Opens the cache of the contents' ids. If it cannot be opened, the run goes on, and the next run
+/* Opens the cache of the contents' ids. If it cannot be opened, the run continues, and the next run
  * reads the contents again. */
 static void open_identities(struct run_files *files, const struct s3once_options *o)
 {
@@ -81,7 +81,7 @@ static void open_identities(struct run_files *files, const struct s3once_options
 }
 
 /* Opens files->log_rows, where a run keeps the pieces of growing logs. These rows are in the SQLite
- * file of its marks. A dry run does not make this file. If there is none yet, a dry run goes on
+ * file of its marks. A dry run does not make this file. If there is none yet, a dry run continues
  * without it. */
 static int open_log_rows(
 	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem)

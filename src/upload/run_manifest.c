@@ -50,7 +50,7 @@ bool run_manifest_open(struct run *run, struct problem *ret_problem)
 		.session = session_id(run->session),
 		.started_s = (clock_wall_ns() - run_ns) / (int64_t)NS_PER_S};
 	/* The text has an error if the key is longer than this, so that the key of the signature,
-	 * which has the suffix behind it, has KEY_BYTES_MAX bytes at most. */
+	 * which has the suffix after it, has KEY_BYTES_MAX bytes at most. */
 	manifest->key = TEXT(KEY_BYTES_MAX - sizeof MANIFEST_SIGNATURE_SUFFIX);
 	manifest_add_key(&manifest->key, &name);
 	if (!manifest->key.error)

@@ -19,10 +19,9 @@
 
 #define SPACE " \t\r\n"
 
-/* Copies the word at s to `to`, without its quotes and with a NUL, and sets *ret_end behind the
- * NUL. Returns the rest of s behind the word, or NULL with *ret_why. A backslash takes the next
- * character as it is. In "..." it does so only before a double quote or a backslash, and in '...'
- * never. */
+/* Copies the word at s to `to`, without its quotes and with a NUL, and sets *ret_end after the NUL.
+ * Returns the rest of s after the word, or NULL with *ret_why. A backslash takes the next character
+ * as it is. In "..." it does so only before a double quote or a backslash, and in '...' never. */
 static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
 {
 	char quotation = 0; /* the quote character that is open, or 0 */
@@ -52,7 +51,7 @@ static const char *copy_word(const char *s, char *to, char **ret_end, const char
 int shell_words(const char *line, char ***ret, const char **ret_why)
 {
 	/* Room for the pointers and their NULL, since at most every second character begins a word,
-	 * and behind them for the strings. Each string is no longer than its word in the line. */
+	 * and after them for the strings. Each string is no longer than its word in the line. */
 	size_t max_words = strlen(line) / 2 + 2, bytes = strlen(line) + 2;
 	char **words = malloc(max_words * sizeof *words + bytes);
 	if (!words)

@@ -45,7 +45,7 @@ static int send_request(struct credentials_providers *loader, const struct crede
 	if (!error)
 		error = call_request_build(&signer, &call, time_s, &built);
 	/* An unsigned request has one header, the content type. It is the third one of `built`,
-	 * behind host and x-amz-date. */
+	 * after host and x-amz-date. */
 	const struct http_request request = {.method = "POST",
 		.url = text_string(&signer.url),
 		.headers = by ? built.headers : built.headers + 2,
@@ -147,7 +147,7 @@ int sts_assume(struct credentials_providers *loader, const struct sts_request *r
 		error = send_request(
 			loader, request->signed_by, &body, clock_wall_s(), &reply, ret_problem);
 	/* If the request is refused and the server's clock is minutes away from ours, sends the
-	 * request once more, signed by the server's clock. */
+	 * request again, signed by the server's clock. */
 	const int64_t offset_s = reply.status >= 400 ? credentials_clock_offset_s(&reply) : 0;
 	if (!error && offset_s)
 		error = send_request(loader, request->signed_by, &body, clock_wall_s() + offset_s,

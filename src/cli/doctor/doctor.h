@@ -56,8 +56,8 @@ struct doctor_bucket {
 	unsigned n_keys; /* handed out so far */
 };
 /* Hands out the key of a probe: doctor_new_key() one that is chosen here, and doctor_key_with_end()
- * the prefix with this end behind it. The key is borrowed from the bucket, and its object is
- * removed after the checks. Only the thread of the checks calls these. */
+ * the prefix with this end after it. The key is borrowed from the bucket, and its object is removed
+ * after the checks. Only the thread of the checks calls these. */
 const char *doctor_new_key(struct doctor_bucket *bucket);
 const char *doctor_key_with_end(struct doctor_bucket *bucket, const char *end);
 

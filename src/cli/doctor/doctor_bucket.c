@@ -101,8 +101,8 @@ static enum outcome look_for_probe(struct doctor_bucket *bucket, const char *key
 	return o;
 }
 
-/* Stores two objects, the second under the key of the first with this end behind it, and checks
- * that both exist. *ret_is_lost: one does not, or it took the place of the other. */
+/* Stores two objects, the second under the key of the first with this end after it, and checks that
+ * both exist. *ret_is_lost: one does not, or it took the place of the other. */
 static enum outcome try_key_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
 	struct problem *ret_problem)
 {

@@ -110,7 +110,7 @@ struct trial_upload {
 	char *id;            /* the upload id; NULL: no upload is open */
 	struct s3_part part; /* the part according to UploadPart's reply */
 	bool is_listed;      /* ListParts has shown the part with its checksum */
-	bool trails;         /* the part is sent with its checksum behind it */
+	bool trails;         /* the part is sent with its checksum after it */
 };
 
 /* Creates an upload and sends one part. Sets upload->sums, upload->id and upload->part. If the id
@@ -431,7 +431,7 @@ static bool has_part_content(struct doctor_bucket *bucket, const struct s3_targe
 	return is_right;
 }
 
-/* Sends a part with its checksum behind it, and returns whether the object has its content. */
+/* Sends a part with its checksum after it, and returns whether the object has its content. */
 static bool try_trailer(struct doctor_bucket *bucket)
 {
 	struct trial_upload upload = {.bucket = bucket,
@@ -447,7 +447,7 @@ static bool try_trailer(struct doctor_bucket *bucket)
 	return is_right;
 }
 
-/* Finds out whether a part may be sent with its checksum behind it. A server without support for
+/* Finds out whether a part may be sent with its checksum after it. A server without support for
  * that stores the framing as content, so the object is read back. Over plain HTTP, where parts are
  * never sent in this way, nothing is tried or reported. */
 static void check_trailer(struct doctor_bucket *bucket)

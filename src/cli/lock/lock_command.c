@@ -62,8 +62,8 @@ static int renew_lock(struct lock_use *use)
 	struct s3once_lock *lock;
 	int r = -ESTALE;
 	/* -ESTALE of a renewal: another process may have renewed the lock by this handle at the
-	 * same time. Then the handle is still good, and it is resumed and renewed once more. The
-	 * fourth -ESTALE is final. */
+	 * same time. Then the handle is still good, and it is resumed and renewed again. The fourth
+	 * -ESTALE is final. */
 	for (int tries = 0; tries < 4 && r == -ESTALE; tries++) {
 		r = s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
 		if (r) /* -ESTALE, if the lock was lost */

@@ -92,7 +92,7 @@ static int read_in_units(const char *s, const struct units *units, uint64_t *ret
 	uint64_t product, last_factor = UINT64_MAX;
 	*ret = 0;
 	for (;;) {
-		char *name;               /* the unit, behind the digits */
+		char *name;               /* the unit, after the digits */
 		if (*s < '0' || *s > '9') /* strtoull() would accept a blank or a sign */
 			return -EINVAL;
 		errno = 0;

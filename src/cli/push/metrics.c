@@ -139,8 +139,8 @@ static void add_attribute(json_t *attributes, const char *key, const char *value
 		attributes, json_pack("{s:s, s:{s:s}}", "key", key, "value", "stringValue", value));
 }
 
-/* Reads one label, key="value", and removes the escapes of add_label_value(). Returns what is
- * behind it. */
+/* Reads one label, key="value", and removes the escapes of add_label_value(). Returns what is after
+ * it. */
 static const char *read_label(const char *at, struct text *key, struct text *value)
 {
 	const size_t n = strcspn(at, "=");
@@ -151,7 +151,7 @@ static const char *read_label(const char *at, struct text *key, struct text *val
 			at++; /* skips the backslash */
 		text_add_char(value, (is_escaped && *at == 'n') ? '\n' : *at);
 	}
-	return at + 1; /* behind the '"' */
+	return at + 1; /* after the '"' */
 }
 
 /* Makes a data point of OTLP of one line of samples, "name{key="value",key="value"} value". The

@@ -72,8 +72,8 @@ static int send_once(
 	return error;
 }
 
-/* Sends a message, and tries it once more after an error. The body is JSON; NULL: there is none,
- * and the request is a GET. If all went well, the sentence is "".
+/* Sends a message, and retries it after an error. The body is JSON; NULL: there is none, and the
+ * request is a GET. If all went well, the sentence is "".
  *
  * The first try trusts the certificates of the system, since --ca-bundle may be only about the S3
  * server. If it fails because of a certificate (-EPROTO), the second try trusts --ca-bundle, or
@@ -114,8 +114,8 @@ static void send_message(const struct notifier *notifier, const char *url, const
 		ret_problem->text[0] = 0; /* that of the first try, too */
 }
 
-/* Sends a ping to the URL, with `ending` behind its path, which may end with a '/' already. Behind
- * a '?' are settings of the receiver, which stay at the end. */
+/* Sends a ping to the URL, with `ending` after its path, which may end with a '/' already. Behind a
+ * '?' are settings of the receiver, which stay at the end. */
 static void send_ping(const struct notifier *notifier, const char *ending, const char *body,
 	struct problem *ret_problem)
 {

@@ -1,6 +1,6 @@
-/* Computes how far a run is, and the text of the line that shows it. push_command.c hands over the
- * counts, has the line drawn on a terminal, sends it to systemd, and prints the same figures as
- * JSON. Pure. */
+/* Computes the progress of a run, and the text of the progress line. push_command.c passes the
+ * counts, draws the line on a terminal, sends it to systemd, and prints the same figures as JSON.
+ * Pure. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The line that shows how a run goes on. Pure. */
+/* The progress line of a run. Pure. */
 #pragma once
 #include "base/text.h"
 #include "s3once/push.h"

@@ -347,7 +347,7 @@ static bool has_other_use(const char *variable)
 {
 	static const char *const known[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
 		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
-	const char *own = strchr(variable, '_') + 1; /* behind S3ONCE_ */
+	const char *own = strchr(variable, '_') + 1; /* after S3ONCE_ */
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strncmp(own, known[i], strlen(known[i])) == 0)
 			return true;

@@ -315,7 +315,7 @@ static enum outcome find_and_print_mark(struct status_view *view, const char *ke
 }
 
 /* Shows one mark. `key` is the key of the mark or of its object, which may have a suffix of
- * compression behind the key of the mark. */
+ * compression after the key of the mark. */
 static enum outcome print_key(
 	struct status_view *view, const char *key, bool *ret_found, struct problem *ret_problem)
 {

@@ -40,7 +40,7 @@ void status_page_add(struct status_page *page, const char *line)
 }
 
 /* Four rows of the page stay free: three for the last lines, which status_page_add() adds (the sum
- * of a table, how many lines had no room, the time), and one for the newline behind them. */
+ * of a table, how many lines had no room, the time), and one for the newline after them. */
 void status_put(void *arg, const char *line)
 {
 	struct status_view *view = arg;
@@ -274,7 +274,7 @@ void status_print_nothing(struct status_view *view, const char *prefix)
 
 void status_print_unfinished(struct status_view *view, const char *key, const struct mark *mark)
 {
-	/* A mark that says done is listed only because its file has changed since. */
+	/* A done mark is listed only because its file has changed since. */
 	const bool has_changed = mark->state == MARK_DONE;
 	const bool is_claimed = mark->state == MARK_CLAIMED;
 	uint64_t *printed = has_changed ? &view->printed_changed : &view->printed_failed;

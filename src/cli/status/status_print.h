@@ -12,7 +12,7 @@ enum status_count {
 	STATUS_FAILED,
 	STATUS_CHANGED, /* done marks whose files have changed since, and were left alone */
 	STATUS_UNREADABLE,
-	STATUS_BYTES, /* the sizes of the files whose marks say done */
+	STATUS_BYTES, /* the sizes of the files whose marks are done */
 	STATUS_COUNTS
 };
 struct status_counts {
@@ -20,7 +20,7 @@ struct status_counts {
 };
 
 /* A page of lines, which --watch redraws as a whole if standard output is a terminal. All lines are
- * printed at once, with ERASE_BELOW behind them. Zero the page to start, and clear `lines` at the
+ * printed at once, with ERASE_BELOW after them. Zero the page to start, and clear `lines` at the
  * end. */
 #define ERASE_BELOW "\033[J"
 struct status_page {

@@ -258,7 +258,7 @@ void watched_read(struct watched *watched)
 		plan_pass_over_all(watched, clock_boot_ns() + watched->min_age_ns);
 }
 
-/* Returns whether a pass gave way and has to go on. */
+/* Returns whether a pass gave way and has to continue. */
 static bool has_unfinished_pass(const struct watched *watched)
 {
 	return watched->last_pass != PASS_ENDED;
@@ -429,7 +429,7 @@ static int run_pass(struct watched *watched, const struct touched *touched)
 	struct push_options *options = &watched->job.options;
 	watched->began_wall_ns = clock_wall_ns();
 	watched->stored = (struct stored){0};
-	/* While an earlier pass has to go on, the metrics show that not everything is done. */
+	/* While an earlier pass has to continue, the metrics show that not everything is done. */
 	watched->pass.whole_code =
 		has_unfinished_pass(watched) ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
@@ -525,7 +525,7 @@ void watched_pass(struct watched *watched)
 	if (watched->last_pass == PASS_GAVE_WAY && !needs_all(watched))
 		take_rested(watched, &rested);
 	if (rested.n) {
-		/* The earlier pass goes on after this one, even if this one gives way, too. So it
+		/* The earlier pass continues after this one, even if this one gives way, too. So it
 		 * comes to its end. */
 		pass_over_some(watched, rested);
 		watched->last_pass = PASS_GOES_ON;
@@ -533,7 +533,7 @@ void watched_pass(struct watched *watched)
 		pass_over_due(watched);
 		watched->last_pass = watched->pass.ret_gave_way ? PASS_GAVE_WAY : PASS_ENDED;
 	}
-	/* While a pass still has to go on, errors that were printed are not repeated. */
+	/* While a pass still has to continue, errors that were printed are not repeated. */
 	if (!has_unfinished_pass(watched))
 		text_reset(&watched->pass.printed_errors);
 	touched_clear(&rested);

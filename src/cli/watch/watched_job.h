@@ -52,8 +52,8 @@ struct stored {
 	double last_s, longest_s;
 };
 
-/* Whether a pass has ended, or gave way and has to go on: over the paths in watched->left, or, if
- * next_whole_ns is 0, over all files.
+/* Whether a pass has ended, or gave way and has to continue: over the paths in watched->left, or,
+ * if next_whole_ns is 0, over all files.
  *
  *   ENDED --gives way--> GAVE_WAY --a pass over files at rest--> GOES_ON
  *     ^--------- the pass goes on, and ends -----+------------------+

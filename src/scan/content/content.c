@@ -38,8 +38,8 @@ static bool is_over(const struct content *content)
 	return content->is_over && content->is_over(content->arg);
 }
 
-/* Reads all of the next chunk of the file, and moves `at` behind it. Returns its length, 0 at the
- * end of the file, or -errno, even if the file has become too short (-ESTALE). */
+/* Reads all of the next chunk of the file, and moves `at` past it. Returns its length, 0 at the end
+ * of the file, or -errno, even if the file has become too short (-ESTALE). */
 static long read_chunk(struct reading *reading)
 {
 	const struct content *content = reading->content;
@@ -53,7 +53,7 @@ static long read_chunk(struct reading *reading)
 }
 
 /* Compares the bytes that were taken so far with each prefix of this length, by their ids. If they
- * are the same, `rest` is started again behind the prefix. */
+ * are the same, `rest` is started again after the prefix. */
 static void compare_prefixes(struct reading *reading)
 {
 	for (; reading->next < reading->n_prefixes; reading->next++) {
@@ -87,7 +87,7 @@ static int begin_reading(struct reading *reading)
 }
 
 /* Takes the next n bytes of the content. Bytes before the range are skipped, those in it are
- * copied, and those behind it are ignored. Returns 0 or the error of writing. */
+ * copied, and those after it are ignored. Returns 0 or the error of writing. */
 static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	const struct content_range *range = reading->range;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the next character, and moves *s behind it. A byte that begins no UTF-8 sequence is a
+/* Returns the next character, and moves *s past it. A byte that begins no UTF-8 sequence is a
  * character of its own, above all code points. The NUL at the end is a character, too. */
 static uint32_t next_character(const char **s)
 {
@@ -25,7 +25,7 @@ static uint32_t next_character(const char **s)
 	return code;
 }
 
-/* Reads the next character of a pattern, in which a backslash takes the one behind it as it is. */
+/* Reads the next character of a pattern, in which a backslash takes the one after it as it is. */
 static uint32_t next_in_pattern(const char **p)
 {
 	if (**p == '\\' && (*p)[1] != '\0')
@@ -33,8 +33,8 @@ static uint32_t next_in_pattern(const char **p)
 	return next_character(p);
 }
 
-/* Finds out whether a class contains c. p points behind the '[' of the class. Returns a pointer
- * behind its ']', or NULL if there is no ']'. A ']' that comes first is a member of the class. */
+/* Finds out whether a class contains c. p points after the '[' of the class. Returns a pointer
+ * after its ']', or NULL if there is no ']'. A ']' that comes first is a member of the class. */
 static const char *match_class(const char *p, uint32_t c, bool *ret_contains)
 {
 	bool negated = *p == '!';
@@ -70,7 +70,7 @@ bool glob_valid(const char *pattern)
 }
 
 /* Matches one item of the pattern, which is no star, with one character of the path. If they match,
- * moves behind both. */
+ * moves after both. */
 static bool match_one(const char **pattern, const char **path)
 {
 	const char *p = *pattern;
@@ -93,7 +93,7 @@ static bool match_one(const char **pattern, const char **path)
 	return true;
 }
 
-/* The place to continue after a mismatch: the pattern behind a star, and the rest of the path that
+/* The place to continue after a mismatch: the pattern after a star, and the rest of the path that
  * the star has not yet taken. */
 struct retry {
 	const char *pattern, *path;
@@ -120,7 +120,7 @@ static bool retry_take_more(struct retry *retry, enum star star)
 	return true;
 }
 
-/* Moves *p behind the star that it points to, and returns its kind. Sets *ret to the place to
+/* Moves *p past the star that it points to, and returns its kind. Sets *ret to the place to
  * continue after a mismatch: the star has taken nothing yet. `s` is the rest of the path. */
 static enum star pass_star(const char *pattern, const char **p, const char *s, struct retry *ret)
 {

@@ -418,7 +418,7 @@ static bool add_to_run(struct key_run *run, const char *text)
 	return true;
 }
 
-/* Moves *key behind the run, which has to be at its beginning or, if it floats, anywhere. */
+/* Moves *key past the run, which has to be at its beginning or, if it floats, anywhere. */
 static bool skip_run(const char **key, const struct key_run *run, bool floats)
 {
 	const char *found = *key;

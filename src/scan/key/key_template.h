@@ -38,7 +38,7 @@ bool key_template_depends_on_version(const struct key_template *template);
 /* Whether other hosts make other keys: the template has {host}, {fqdn} or {env:NAME}. */
 bool key_template_names_host(const struct key_template *template);
 /* Whether the key is that of another host: with other values of these fields the template may make
- * it, and with those of this host it does not. A suffix of compression behind the key does not
+ * it, and with those of this host it does not. A suffix of compression after the key does not
  * matter. A field of the file may have any value here. So some keys of other hosts, such as those
  * of web1-b for {host}-{path} on web1, are not recognised. Thread-safe. */
 bool key_template_is_elsewhere(const struct key_template *template, const char *key);

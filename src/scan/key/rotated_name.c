@@ -77,7 +77,7 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
  * hour. */
 #define IIS_DATE   "_ex[0-9]{2}" MONTH DAY HOUR "?$"
 #define IIS_BEFORE 3 /* bytes that precede the date */
-/* Dates of Serilog and log4net: behind a letter, perhaps with hour and minute, and a counter. */
+/* Dates of Serilog and log4net: after a letter, perhaps with hour and minute, and a counter. */
 #define UNBROKEN_DATE   "[A-Za-z]" YEAR MONTH DAY "(" HOUR "(" SIXTY ")?)?(_[0-9]{3,7})?$"
 #define UNBROKEN_BEFORE 1 /* the letter */
 /* A name, without its extension, that is nothing but a date or a number. */

@@ -22,7 +22,7 @@ enum family_form {
 	FAMILY_PLAIN, /* no rotation: the name is that of the family, perhaps with a suffix */
 	FAMILY_DATED, /* a date, a time or a long number: some programs also give such a name to the
 			 log that they are writing */
-	FAMILY_COUNTED, /* a number of one to four digits behind a dot, given by rotation */
+	FAMILY_COUNTED, /* a number of one to four digits after a dot, given by rotation */
 	FAMILY_INDEXED, /* a number before the extension ("app-1.log"): log4j gives it to a finished
 			   log, and others to one that is written beside "app-2.log" */
 };

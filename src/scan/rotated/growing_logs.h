@@ -39,7 +39,7 @@ struct log_family {
 	struct log_family_name name;
 	struct grown_file *files; /* in order of their mtime */
 	size_t n_files;
-	/* The rows that were loaded, in rising order of `end`, and behind them the new ones. There
+	/* The rows that were loaded, in rising order of `end`, and after them the new ones. There
 	 * is room for n_files new rows. */
 	struct log_row *rows;
 	size_t n_rows;

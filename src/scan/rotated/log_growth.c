@@ -1,6 +1,6 @@
 /* Measures the files of growing logs, and cuts the bytes that a log has gained into its next piece.
  * A piece is never changed after it was cut, so a file that may end in the middle of a line is cut
- * behind its last whole one. Files are only read here. */
+ * after its last whole one. Files are only read here. */
 #include "scan/rotated/log_growth.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -46,8 +46,8 @@ int log_still_begins(const struct content *content, const struct log_row *row, b
 	return r == -ESTALE ? 0 : r; /* the file is shorter than the log by now */
 }
 
-/* Sets *ret_end to the offset behind the last newline between the offsets from and to, or to from
- * if there is none. Reads backwards, since a line is short and the file may be large. Returns 0 or
+/* Sets *ret_end to the offset after the last newline between the offsets from and to, or to from if
+ * there is none. Reads backwards, since a line is short and the file may be large. Returns 0 or
  * -errno. */
 static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 {

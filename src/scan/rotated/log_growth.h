@@ -20,7 +20,7 @@ int grown_file_open(const struct log_family *family, const struct grown_file *fi
 int log_still_begins(const struct content *content, const struct log_row *row, bool *ret);
 
 /* Measures the part of the file that may be uploaded, as content_measure() with these n prefixes:
- * all of it, or only its whole lines if it may end in the middle of one. If no line ends behind the
+ * all of it, or only its whole lines if it may end in the middle of one. If no line ends after the
  * first prefix, such a file is measured up to the end of that prefix. If this very file had a log
  * in an earlier run, `own` is that log, and its bytes are the only prefix; otherwise `own` is NULL.
  * Sets has_rest of the file. Returns 0, -ESTALE if the file changed meanwhile, or another -errno,
@@ -34,9 +34,9 @@ void grown_file_take_log(struct grown_file *file, struct log_row *row);
 /* Updates the columns of the row that are about the file's name. */
 void log_row_note_name(
 	const struct log_family *family, const struct grown_file *file, struct log_row *row);
-/* Gives the file this log, whose bytes it begins with, and makes the file's bytes behind the log
- * the log's next piece. `found` is the file as it was measured with the log as a prefix. A log that
- * is empty has one empty piece. The row then describes the present file. Returns 0 or -ENOMEM. */
+/* Gives the file this log, whose bytes it begins with, and makes the file's bytes after the log the
+ * log's next piece. `found` is the file as it was measured with the log as a prefix. A log that is
+ * empty has one empty piece. The row then describes the present file. Returns 0 or -ENOMEM. */
 int log_row_extend(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found);
 

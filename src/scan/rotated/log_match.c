@@ -25,7 +25,7 @@
 
 /* Leaves a file that could not be read to a later run, or makes it a PROBLEM, for which the reading
  * may have set a sentence already. The family is unsure from then on, since any of its logs may be
- * in this file. Returns 0, or the error with a sentence if the scan cannot go on. */
+ * in this file. Returns 0, or the error with a sentence if the scan cannot continue. */
 static int report_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
@@ -213,7 +213,7 @@ static bool may_be_compressed(const struct grown_file *file, const struct log_ro
 	       file->state.mtime_ns <= row->file_mtime_ns;
 }
 
-/* Whether the file has the content of this log, and nothing behind it. */
+/* Whether the file has the content of this log, and nothing after it. */
 static bool is_equal(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {

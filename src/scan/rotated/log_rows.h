@@ -58,7 +58,7 @@ struct log_row {
 	enum log_state state;     /* state and change are not in the database */
 	enum log_change change;
 };
-/* Adds a piece behind the last one. 0 or -ENOMEM. */
+/* Adds a piece after the last one. 0 or -ENOMEM. */
 int log_row_add_piece(struct log_row *row, const struct log_piece *piece);
 void log_row_clear(struct log_row *row);
 

@@ -261,7 +261,7 @@ static int read_live_log(const struct source *source, struct scan_entry *entry)
 /* Makes the entry of a live log a piece: all that the log contains now. A piece is sent from a
  * copy, which does not change when more is written to the log. A log that is compressed stays a
  * file (read_live_log()). A log that is empty, or that was moved just now, WAITS. One that cannot
- * be read is a PROBLEM. Returns 0, or -errno with a sentence if the scan cannot go on. */
+ * be read is a PROBLEM. Returns 0, or -errno with a sentence if the scan cannot continue. */
 static int take_live_log(
 	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
 {

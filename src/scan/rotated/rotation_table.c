@@ -87,7 +87,7 @@ static const char *const sql[STATEMENTS] = {
 	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	/* The live file of a family is the one that has its name, unless another one was written to
 	 * later (:least_later): these names may be a ring, see has_to_wait() in rotation.c. If none
-	 * has its name, the newest one is live, unless it has a number behind a dot, which rotation
+	 * has its name, the newest one is live, unless it has a number after a dot, which rotation
 	 * gives to a finished log. A file with an index may be live in any case. With :takes_live,
 	 * live files are taken. */
 	[LIVE] = "UPDATE names SET live = 1 WHERE listing = :listing AND kind IN (0, 3)"

@@ -3,8 +3,8 @@
  * written again before a lifecycle rule deletes it.
  *
  * feed.c checks the bucket before it reads the first mark, and prove.c before it proves a file. In
- * between, the steps of files call bucket_ensure_trusted() about marks that say done. push.c keeps
- * a witness when the run ends. No object of a file is judged here. */
+ * between, the steps of files call bucket_ensure_trusted() about done marks. push.c keeps a witness
+ * when the run ends. No object of a file is judged here. */
 #include "upload/bucket/bucket_check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -115,8 +115,8 @@ static enum outcome write_row(struct checking *check, const struct bucket_row *n
 	return o;
 }
 
-/* Begins the next generation of marks (--bucket new), in which no mark says done yet. Returns
- * REFUSED if another uploader has written the row since it was read. */
+/* Begins the next generation of marks (--bucket new), in which no mark is done yet. Returns REFUSED
+ * if another uploader has written the row since it was read. */
 static enum outcome begin_generation(struct checking *check)
 {
 	struct bucket_row next = {.generation = check->row.generation + 1};
@@ -237,7 +237,7 @@ static enum outcome check_witness(struct checking *check, bool may_begin_anew)
 		if (!run->dry)
 			refresh_id_object(check);
 		break;
-	case WITNESS_NOTHING: /* no mark says done, so there is no object to check */
+	case WITNESS_NOTHING: /* no mark is done, so there is no object to check */
 		break;
 	}
 	return o == OUTCOME_OK ? record_id_object(check) : o;

@@ -1,5 +1,5 @@
 /* Joins the files of the scan with the bucket's listing. Both are in the byte order of keys, except
- * that a file may have an object of its key with a suffix of compression: "a.zst" comes behind
+ * that a file may have an object of its key with a suffix of compression: "a.zst" comes after
  * "a-b", although the file "a" comes before "a-b". So the wanted keys of some files are sorted
  * before they are looked up.
  *
@@ -111,7 +111,7 @@ static enum outcome read_page(
 
 /* Moves on within the page to the first object that is not less than the wanted one, and returns
  * whether the page shows if there is the wanted object. It does not if it ends before that object,
- * or begins behind it. If the whole listing ends before it, there is none. */
+ * or begins after it. If the whole listing ends before it, there is none. */
 static bool advance_in_page(struct listing *listing, const struct wanted *wanted)
 {
 	struct problem problem = {0};

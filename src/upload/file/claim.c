@@ -438,7 +438,7 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 }
 
 /* Decides the next step by file->seen_mark. Returns NEXT if the mark may be claimed or taken over.
- * A mark that says done is trusted only once S3 has shown that this is the bucket of the marks. */
+ * A done mark is trusted only once S3 has shown that this is the bucket of the marks. */
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
 	const struct file_version opened = file_opened_version(worker, file);
@@ -469,10 +469,10 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	struct mark_ref ref = file_mark_ref(worker, file);
 	ref.limits = worker->visible_limits; /* the request ends when our lease has run out */
-	/* A claim of a mark that says done is synced before anything is sent. Otherwise a power
-	 * failure could undo both this claim and the change of the file that caused it. The file
-	 * would then be the earlier version again, and done according to the mark, although its
-	 * object was replaced. */
+	/* A claim of a done mark is synced before anything is sent. Otherwise a power failure could
+	 * undo both this claim and the change of the file that caused it. The file would then be
+	 * the earlier version again, and done according to the mark, although its object was
+	 * replaced. */
 	ref.may_sync_later = file->seen_mark.state != MARK_DONE;
 	const enum outcome o =
 		file->claiming

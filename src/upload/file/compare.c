@@ -64,7 +64,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct sums whole = sums_combine(sums, plan->n_parts);
 	*ret = proof_parts(sums, plan->n_parts, object, SIZE_KNOWN);
 	/* If a guessed size of the parts does not fit, the content may still be the same. So the
-	 * object is compared once more, without its etag: only a checksum of the whole counts. */
+	 * object is compared again, without its etag: only a checksum of the whole counts. */
 	const bool is_bad_guess = part_size == PART_SIZE_GUESSED && *ret == PROOF_NO;
 	if (is_bad_guess) {
 		const struct s3_object no_etag = {.size = object->size, .sum = object->sum};
@@ -179,10 +179,10 @@ static void take_values_of_metadata(struct file *file, const struct s3_object *o
 }
 
 /* Compares an object that s3once has compressed according to its metadata, or any object of a file
- * that would be compressed on its way. The file is compressed again by the encoding of the object,
- * so that the bytes can be compared. The metadata decide (`by_metadata`) where this build does not
- * have that encoding. They also decide where the bytes differ, since a compressor that names the
- * same version may make other bytes on another CPU. */
+ * that would be compressed during its upload. The file is compressed again by the encoding of the
+ * object, so that the bytes can be compared. The metadata decide (`by_metadata`) where this build
+ * does not have that encoding. They also decide where the bytes differ, since a compressor that
+ * names the same version may make other bytes on another CPU. */
 static enum step compare_compressed_object(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {

@@ -1,4 +1,4 @@
-/* Opens a file as it is now, chooses whether it is compressed on its way, and reads it for
+/* Opens a file as it is now, chooses whether it is compressed during its upload, and reads it for
  * checksums. worker.c opens each file. A step that finds that the file changed while it was read
  * opens it again by file_handle_read_error(). Only the version that is open can become visible in
  * S3. */
@@ -95,8 +95,8 @@ static bool mark_explains_absence(struct worker *worker, struct file *file)
 	return !file->seen_mark.has_newer && mark_says(&file->seen_mark, &found) == SAYS_DONE;
 }
 
-/* Handles a file that is missing. If its mark says done, another uploader has uploaded and
- * removed it since it was found, which is not an error. */
+/* Handles a file that is missing. If its mark is done, another uploader has uploaded and removed it
+ * since it was found, which is not an error. */
 static enum step handle_missing(struct worker *worker, struct file *file)
 {
 	if (mark_explains_absence(worker, file)) {
@@ -131,7 +131,7 @@ static bool source_has_file(
 	return is_compressed == (form == COMPRESSED ? 1 : 0);
 }
 
-/* Whether this is a name with the suffix behind it. The suffix alone is none. */
+/* Whether this is a name with the suffix after it. The suffix alone is none. */
 static bool has_suffix(const char *name, const char *suffix)
 {
 	const size_t n = strlen(name), n_suffix = strlen(suffix);
@@ -152,8 +152,8 @@ static bool neighbours_may_collide(const struct worker *worker, const struct can
 }
 
 /* Fails the file, which has this form, if its folder has both X and X.zst, and X.zst is compressed
- * already. Both would become the object X.zst, since X is compressed on its way. Returns NEXT if
- * they do not both exist. */
+ * already. Both would become the object X.zst, since X is compressed during its upload. Returns
+ * NEXT if they do not both exist. */
 static enum step check_neighbour(struct worker *worker, struct file *file, enum disk_form form)
 {
 	const bool is_compressed = form == COMPRESSED;
@@ -437,7 +437,7 @@ static enum step reopen_changed(struct worker *worker, struct file *file)
 	if (step != STEP_NEXT)
 		return step;
 	/* The file was to replace an object. By now it may again have the content of that object,
-	 * which is checked once more. */
+	 * which is checked again. */
 	const bool was_to_replace = file->step == STEP_SEND && *file->replaced_etag;
 	return was_to_replace ? STEP_LOOK : file->step;
 }

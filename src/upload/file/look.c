@@ -22,8 +22,9 @@ static struct judged judged_of(
 	const struct candidate *c = file->candidate;
 	return (struct judged){.object = object,
 		.file = file_opened_version(worker, file),
-		/* An object that was not compressed on its way names no suffix in its metadata.
-		 * Whether the input of a pipe is compressed is unknown before it has come. */
+		/* An object that was not compressed during its upload names no suffix in its
+		 * metadata. Whether the input of a pipe is compressed is unknown before it has
+		 * come. */
 		.suffix = (file->encoding || c->is_piped) ? c->suffix : "",
 		.table_id = worker->run->space.settings.table_id,
 		.claim = &file->claim,

@@ -29,7 +29,7 @@
 struct part_failure {
 	int read_error; /* -errno of reading the file; if it is not 0, the other members are invalid
 			 */
-	bool has_trailed; /* it was sent with its checksum behind it */
+	bool has_trailed; /* it was sent with its checksum after it */
 	enum outcome outcome;
 	struct problem problem;
 };
@@ -275,7 +275,7 @@ static bool has_fitting_length(const struct file *file, unsigned index, uint64_t
 	return !length || bytes == length || (is_last && bytes < length);
 }
 
-/* Whether part `index` may be read only once, while it is sent, with its checksum behind it. */
+/* Whether part `index` may be read only once, while it is sent, with its checksum after it. */
 static bool may_trail(
 	const struct worker *worker, const struct multipart *multipart, unsigned index)
 {
@@ -290,7 +290,7 @@ static bool may_trail(
 }
 
 /* Whether the server may have refused a part because it does not know checksums that trail. If so,
- * notes that for all further parts, and the caller sends this one once more, without a trailer. No
+ * notes that for all further parts, and the caller sends this one again, without a trailer. No
  * object is harmed: a part that a server has stored with its frame has another checksum. */
 static bool note_if_trailer_refused(struct worker *worker, const struct part_failure *failure)
 {
@@ -485,9 +485,9 @@ static enum step handle_complete_outcome(struct worker *worker, struct multipart
 			return STEP_LOOK;
 		break;
 	case OUTCOME_BAD_PART:
-		/* SEND lists the parts that the server has, and compares them once more. If this
-		 * turn was restarted before, and it has not helped, the server may require parts of
-		 * one length. */
+		/* SEND lists the parts that the server has, and compares them again. If this turn
+		 * was restarted before, and it has not helped, the server may require parts of one
+		 * length. */
 		if (file->restarts && may_want_equal_parts(worker, multipart))
 			return restart_with_equal_parts(worker, file);
 		if (++file->restarts <= FILE_RESTARTS_MAX)
@@ -538,9 +538,8 @@ static bool may_be_completing(enum outcome o, const struct problem *problem, boo
 		return false;
 	if (!outcome_is_ambiguous(o)) /* the last attempt is over, but an earlier one may not be */
 		return maybe_applied;
-	/* If the request timed out, the server may still be at work, also behind a gateway. An
-	 * error of the server itself has ended the request: RGW answers 500 if the upload is
-	 * gone. */
+	/* If the request timed out, the server may still be at work, also after a gateway. An error
+	 * of the server itself has ended the request: RGW answers 500 if the upload is gone. */
 	return problem->status == 0 || problem->status == BAD_GATEWAY ||
 	       problem->status == GATEWAY_TIMEOUT;
 }

@@ -142,9 +142,9 @@ static int compress_samples(
 	return 0;
 }
 
-/* Plans the parts of a file that is compressed on its way: each range of the plan becomes a part.
- * Samples show how well the file can be compressed, and so how large a range may be whose output
- * an encoder can keep.
+/* Plans the parts of a file that is compressed during its upload: each range of the plan becomes a
+ * part. Samples show how well the file can be compressed, and so how large a range may be whose
+ * output an encoder can keep.
  *
  * If the server takes only parts of one length, file->encoding also pads each part to that length.
  * The plan has no parts if the whole file is one range: then it is sent whole, and not padded. */

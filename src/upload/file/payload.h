@@ -1,6 +1,6 @@
 /* The body of one request: a file or a part of one. It is sent as it is or encoded, which means
- * compressed on its way. The file is read and digested before the body is sent, since the length
- * and the checksums of the body precede it in the request. */
+ * compressed during its upload. The file is read and digested before the body is sent, since the
+ * length and the checksums of the body precede it in the request. */
 #pragma once
 #include "upload/body/encoder.h"
 #include "upload/file/file.h"
@@ -27,16 +27,16 @@ struct payload {
 	size_t n_next;             /* the length of `next` */
 };
 /* Makes ret->http, the body of a request, from a range of the file. Reads and digests the range
- * first, unless its checksum is sent behind the body (request->trails): then it is computed while
+ * first, unless its checksum is sent after the body (request->trails): then it is computed while
  * the body is sent. Borrows the range's encoding and the worker's buffer until payload_end(), which
  * has to follow even after an error. Returns 0, -ESTALE if the file has changed, or another error
  * of body_digest(). */
 int payload_read(struct worker *worker, struct file *file, const struct payload_request *request,
 	struct payload *ret);
-/* Reads the range of the file once more, and compares it with `first`, the sums of the first
- * reading, of which there is at least one. Two equal readings of a whole file, one after the other,
- * prove that it had this content at the moment between them. Returns 0, -ESTALE if the content or
- * the state of the file differs, or another error of body_digest(). */
+/* Reads the range of the file again, and compares it with `first`, the sums of the first reading,
+ * of which there is at least one. Two equal readings of a whole file, one after the other, prove
+ * that it had this content at the moment between them. Returns 0, -ESTALE if the content or the
+ * state of the file differs, or another error of body_digest(). */
 int payload_confirm(struct worker *worker, const struct file *file, const struct range *range,
 	const struct sums *first);
 /* Returns the error of reading that ended the request, or -ESTALE if the server has received other

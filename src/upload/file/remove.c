@@ -51,7 +51,7 @@ static bool wait_until_quiet(struct run *run, const struct removal *removal)
 	return age_ns >= QUIET_NS;
 }
 
-/* Proves the file once more. Also syncs its mark, whichever run has set it, so that a power failure
+/* Proves the file again. Also syncs its mark, whichever run has set it, so that a power failure
  * does not undo the mark of a file that is removed. Returns YES if the file may be removed, and
  * otherwise NO or UNKNOWN with a sentence. */
 static enum proof prove_and_sync(struct worker *worker, struct file *file,

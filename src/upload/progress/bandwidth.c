@@ -328,8 +328,8 @@ bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct band
 	return true;
 }
 
-/* If another thread toggles meanwhile, is_lifted becomes that thread's value, and the loop goes
- * on. */
+/* If another thread toggles meanwhile, is_lifted becomes that thread's value, and the loop
+ * continues. */
 void bandwidth_toggle(struct bandwidth *bandwidth)
 {
 	bool is_lifted = bandwidth_is_lifted(bandwidth);

@@ -367,7 +367,7 @@ void file_progress_add_stored(struct file_progress *progress, uint64_t bytes)
 
 /* Reports progress to the clock of the run if `moved` is more than ever before. Bytes that are sent
  * again after a failed attempt (transfer_undo()) do not count as progress: a proxy may accept the
- * same bytes for ever. */
+ * same bytes forever. */
 static void note_moved(struct report *report, uint64_t moved)
 {
 	uint64_t max_moved = atomic_load(&report->max_moved);

@@ -136,6 +136,6 @@ struct transfer {
 };
 /* Counts bytes that have left. This is http_body.moved of a transfer. */
 void transfer_moved(void *transfer, uint64_t bytes);
-/* Takes back the progress of a body that has to be sent once more, or whose sending was in vain. A
+/* Takes back the progress of a body that has to be sent again, or whose sending was in vain. A
  * large body of which only some bytes had left counts as cut. */
 void transfer_undo(struct transfer *transfer);

@@ -85,7 +85,7 @@ static bool is_before(const struct block *a, const struct block *b)
 
 /* Inserts the block by its due time and rank. The search begins at the end, since most blocks that
  * come back are due last. Here and below, `end` is the member of the ring that only marks its end:
- * the first block is behind it, and the last one before it. */
+ * the first block is after it, and the last one before it. */
 static void blocks_add(struct block *end, struct block *block)
 {
 	struct block *next = end;
@@ -154,7 +154,7 @@ static void wake_worker(struct queue *queue)
 	uv_cond_signal(&worker->woken);
 }
 
-/* Releases these files, which take their turns behind those that were released before. */
+/* Releases these files, which take their turns after those that were released before. */
 static void add_files(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -305,8 +305,8 @@ static bool has_more(const struct queue *queue)
 	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
 }
 
-/* Takes out all other blocks that came back and are due, and links them behind this one. Reading
- * the marks of many files together costs less than reading those of each block. */
+/* Takes out all other blocks that came back and are due, and links them after this one. Reading the
+ * marks of many files together costs less than reading those of each block. */
 static void take_all_due(struct queue *queue, struct block *block, uint64_t now_ns)
 {
 	struct block *end = &queue->locked.waiting;

@@ -57,7 +57,7 @@ static struct file_line *line_of(struct turns *turns, const struct candidate *fi
 }
 
 /* Inserts a file at `at`, the link that is to point to it. With ranks, `at` is the first link of
- * the line, and the file comes behind all files of a lower or the same rank. */
+ * the line, and the file comes after all files of a lower or the same rank. */
 static void line_insert(
 	struct turns *turns, struct file_line *line, struct candidate **at, struct candidate *file)
 {
