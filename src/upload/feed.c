@@ -1,6 +1,7 @@
 /* The thread of the scan. It counts and reports every file that the scan finds, reads the marks of
  * a thousand files at a time, drops the files that are done, and hands the rest to the queue in
- * blocks. It sends nothing to S3 except the requests of bucket_check() and of the listing. */
+ * blocks. It sends nothing to S3 except HeadBucket, and the requests of bucket_check() and of the
+ * listing. */
 #include "upload/feed.h"
 #include "base/clock.h"
 #include "marks/known.h"

@@ -1,6 +1,7 @@
 /* Takes the next file of a worker while the present one is not marked done yet. file_done.c calls
  * take_ahead(), worker.c begins the turn of the file, and claim.c waits for its claim. Nothing here
- * waits for the marks. */
+ * waits for the claim. Only the mark of a file that is missing is read at once, since it may say
+ * why. */
 #include "upload/file/ahead.h"
 #include "base/clock.h"
 #include "upload/file/file_open.h"

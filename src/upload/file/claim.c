@@ -1,6 +1,7 @@
 /* Steps 2 and 3 of docs/protocol.md: judging the mark of an open file, handling a mark by which
  * another version is done, and the claim. worker.c calls claim_file() for a file that is not
- * claimed. The only request to S3 is for the witness of the bucket. */
+ * claimed. S3 is asked only for the bucket and its witness, and for the object of a version that is
+ * done, if that may be replaced or missing. */
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
 /* A file that is under way: making it, deriving values from it, and ending its turn. Every step
- * uses these functions. None of them sends a request to S3, and only a failure writes to the
- * mark. */
+ * uses these functions. None of them sends a request to S3. They write to a mark only to set it to
+ * failed. */
 #include "upload/file/file.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -33,7 +33,8 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 /* AT_END: the worker gets no more tasks. */
 enum settle_time { AFTER_A_TASK, AT_END };
 /* Call it after each task of a worker, once liveness.tasks does not count the task any more, and
- * once at its end. Fails the kept files if something was stored.
+ * once at its end, unless other workers go on in its place (TASK_RETIRE). Fails the kept files if
+ * something was stored.
  *
  * The worker waits if its task kept a file, and if the kept files are from many blocks, or from all
  * blocks found so far. It waits until S3 has stored something or no other task is under way. In the
