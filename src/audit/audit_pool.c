@@ -141,8 +141,8 @@ bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
 
 bool audit_pool_add(struct audit_pool *pool, void *item)
 {
-	/* If there is no thread, the caller works on the item itself. If the queue is closed, since
-	 * the pool has ended, work_on_item() leaves it. */
+	/* Without a thread, the caller works on the item itself. If the queue is closed, since the
+	 * pool has ended, work_on_item() gives the item back. */
 	if (!pool_feed(&pool->threads, audit_thread, pool, item))
 		work_on_item(pool, &pool->place.own, item);
 	return is_running(pool);

@@ -19,11 +19,11 @@ struct audit_place {
 	struct store *store; /* NULL: no marks are needed */
 	const struct mark_space *space;
 	struct s3 *s3; /* NULL: no objects are needed */
-	/* For audit_check_bucket(): a list that ends in NULL. Each of its headers has a key of the
-	 * caller's own that objects may be encrypted with. NULL: there is no such key. */
+	/* For audit_check_bucket(): NULL, or a NULL-terminated list of headers, each with a
+	 * customer's key (SSE-C) with which objects may be encrypted. */
 	const struct s3_headers *const *keys;
 	struct call_limits limits; /* limits of each request */
-	/* The caller's connections, with which it works on items if no thread can be started. */
+	/* The caller's connections, for working on items itself if no thread can be started. */
 	struct audit_conns own;
 };
 
@@ -40,14 +40,14 @@ struct mark_ref audit_mark_ref(
 bool audit_mark_key(const char *object_key, size_t suffix_index,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix);
 
-/* Finds out whether this is the bucket of these marks (docs/protocol.md, "The bucket is the one
- * that the marks know"). In another bucket, every object would be missing. So a command calls this
- * before it draws conclusions from a missing object. space->generation has to be set. Nothing is
+/* Checks whether this is the bucket of these marks (docs/protocol.md, "The bucket is the one that
+ * the marks know"). In a different bucket, every object would be missing, so a command calls this
+ * before it draws conclusions from a missing object. space->generation must be set. Nothing is
  * written.
  *
  * OK: it is that bucket. ABSENT: no mark is done, so there is no object to check. SETUP: it is
  * another bucket, or S3 does not show which one it is. ABANDONED: the limits of the place ended it.
- * Any other outcome is that of reading the row of the bucket. All but OK have a sentence. */
+ * Any other outcome is an error of reading the bucket's row. All but OK have a sentence. */
 enum outcome audit_check_bucket(const struct audit_place *place, const struct audit_conns *conns,
 	struct problem *ret_problem);
 
@@ -57,36 +57,36 @@ struct audit_pool_work {
 	 * other than OK ends the pool. */
 	enum outcome (*each)(void *arg, const struct audit_conns *conns, void *item,
 		struct problem *ret_problem);
-	/* Takes back an item that was not worked on before the pool ended. If this is NULL, the
-	 * pool frees each item with free(), whether the item was worked on or not. */
+	/* Gets back an item that was not begun before the pool ended. NULL: the pool frees each
+	 * item with free(), whether it was begun or not. */
 	void (*leave)(void *arg, void *item);
 	void *arg;
 };
-/* A pool must not be moved in memory. The pointers in its place are borrowed. */
+/* Must not be moved in memory. The pointers in `place` are borrowed. */
 struct audit_pool {
 	struct audit_place place;
 	struct audit_pool_work work;
 	struct pool threads;
 	struct {
 		uv_mutex_t mutex;
-		/* The first outcome of an item that is not OK, and the sentence of it. */
+		/* The first outcome other than OK, and its sentence. */
 		enum outcome outcome;
 		struct problem problem;
 	} locked;
 };
-/* Prepares a pool of up to so many threads, which are started as items are given. False with a
- * sentence. Call audit_pool_end() in any case. */
+/* Prepares a pool of up to `threads` threads, which are started as items are added. Returns false
+ * with a sentence. Always call audit_pool_end(). */
 bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
 	const struct audit_pool_work *work, unsigned threads, struct problem *ret_problem);
-/* Adds an item, after waiting for room in the queue. False: the pool has ended, by an outcome or by
- * the limits of the place (ABANDONED); the item is taken all the same. Only one thread may call
- * this. Between two calls, that thread may use place.own. */
+/* Waits for room in the queue, and adds an item. Returns false if the pool has ended, by an outcome
+ * or by the limits of the place (ABANDONED); the item is taken nevertheless. Only one thread may
+ * call this. Between two calls, that thread may use place.own. */
 bool audit_pool_add(struct audit_pool *pool, void *item);
-/* Ends the pool with an outcome other than OK. The first outcome counts. Thread-safe. */
+/* Ends the pool with an outcome other than OK; only the first one counts. Thread-safe. */
 void audit_pool_stop(struct audit_pool *pool, enum outcome outcome, const struct problem *problem);
-/* Waits until each item was worked on or left, and frees the pool. `o` is the outcome of the
- * caller's part; if it is not OK, *ret_problem has its sentence. Returns `o` if it is not OK.
- * Otherwise it returns the outcome that ended the pool, or OK if none did. */
+/* Waits for the items under way, and frees the pool. `o` is the outcome of the caller's part; if it
+ * is not OK, *ret_problem has its sentence, and it is returned. Otherwise returns the outcome that
+ * ended the pool, or OK. */
 enum outcome audit_pool_end(struct audit_pool *pool, enum outcome o, struct problem *ret_problem);
 
 /* Hands each mark of the range to work->each as a struct packed_mark, in no order. Up to 15 threads

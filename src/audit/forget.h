@@ -9,10 +9,10 @@
 /* The result of `forget` or `gc` for one mark, for the caller to report. */
 enum mark_fate {
 	FATE_FORGOTTEN,   /* the mark is forgotten */
-	FATE_FORGETTABLE, /* it would be forgotten, but nothing was to be changed */
-	FATE_ABORTED,     /* the upload that the mark names was aborted, or was gone already */
-	FATE_ABORTABLE,   /* its upload would be aborted */
-	FATE_KEPT,        /* left as it is, for the reason `why` */
+	FATE_FORGETTABLE, /* it would be forgotten (only_show) */
+	FATE_ABORTED,     /* its upload was aborted, or was already gone */
+	FATE_ABORTABLE,   /* its upload would be aborted (only_show) */
+	FATE_KEPT,        /* unchanged, for the reason `why` */
 	FATE_DAMAGED,     /* its row cannot be understood, and stays */
 	FATE_FAILED,      /* a request failed: see `problem` */
 	FATES
@@ -29,7 +29,7 @@ struct mark_report {
 			       mark's; mostly "" */
 	const char *upload_id;         /* for ABORTED and ABORTABLE */
 	enum mark_state state;         /* state of the mark when it was read */
-	const char *why;               /* for KEPT the reason as a clause, otherwise "" */
+	const char *why;               /* the reason, as a clause, if KEPT; otherwise "" */
 	const struct problem *problem; /* for FAILED, otherwise NULL */
 };
 
@@ -39,17 +39,17 @@ struct mark_reporter {
 	void *arg;
 };
 
-/* The parameters that forget and gc have in common. */
+/* The common parameters of forget and gc. */
 struct clearing {
 	struct audit_place place; /* forget needs its s3 only with only_missing */
-	bool only_show;           /* changes nothing, and only reports */
+	bool only_show;           /* only reports, and changes nothing */
 	struct mark_reporter reporter;
 };
 
 struct forget_options {
 	struct clearing clearing; /* FORGOTTEN, FORGETTABLE, KEPT and FAILED are reported */
 	bool only_missing;        /* selects done marks whose object is gone (404) */
-	uint64_t older_than_s;    /* selects marks that were not changed for so long; 0: all */
+	uint64_t older_than_s;    /* selects marks that have not changed for this time; 0: all */
 };
 
 /* The functions below return ABANDONED if the limits of the place end them. */
@@ -64,25 +64,26 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem);
 
-/* The parameters of gc. Like an uploader, gc has a session and takes marks over under it. So gc
- * takes nothing away from an uploader that may be running. */
+/* The parameters of gc. Like an uploader, gc takes over marks under a session of its own. So it
+ * takes nothing from an uploader that may be running. */
 struct collect_options {
 	struct clearing clearing;
 	struct session *session; /* made with reads_only if clearing.only_show */
 	const char *source;      /* "host:gc", for the marks that are taken over */
-	uint64_t keep_uploads_s; /* an upload is aborted if its mark was not changed for so long */
-	uint64_t keep_marks_s; /* a mark that was not changed for so long is forgotten; UINT64_MAX:
-				  none is */
-	atomic_bool *has_mark; /* set if there is a mark below the prefix; NULL: not asked */
+	uint64_t
+		keep_uploads_s; /* an upload is aborted if its mark has not changed for this time */
+	uint64_t keep_marks_s;  /* a mark that has not changed for this time is forgotten;
+				   UINT64_MAX: none is */
+	atomic_bool *has_mark;  /* set if there is a mark below the prefix; NULL: not asked */
 };
 
 /* Aborts old uploads, forgets old marks and reports damaged ones, below a prefix. A mark claimed by
  * a session that may live is checked again at the end, until that session is over or a lease has
- * passed. Also OK if something failed about some marks, which was reported. */
+ * passed. Also OK if it failed for some marks, which was reported. */
 enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem);
 
-/* For forget.c and gc.c only: the mark that is worked on, as it was just read. */
+/* For forget.c and gc.c only: the current mark, as just read. */
 struct subject {
 	const struct clearing *clearing;
 	const struct audit_conns *conns;

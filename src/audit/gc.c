@@ -1,10 +1,10 @@
-/* Cleans up each mark below a prefix, for `s3once gc`. The pool reads the marks. This file chooses
- * the chore for each mark, and performs it.
+/* Cleans up each mark below a prefix, for `s3once gc`. The pool reads the marks. This file decides
+ * what to do with each mark, and does it.
  *
  * A claimed mark is changed only if the session that claimed it is over. A claim whose session may
  * live is checked again at the end, until the session is over or a lease has passed.
  *
- * Before gc aborts an open upload, it claims the mark, as an uploader does that takes over a file.
+ * Before gc aborts an open upload, it claims the mark, like an uploader that takes over a file.
  * After the abort, the mark no longer names the upload. An upload that no mark names is never
  * touched. */
 #include "audit/forget.h"

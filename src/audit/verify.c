@@ -2,9 +2,9 @@
  * sorted by the objects' keys, and verify_manifest() goes through the entries of a manifest. The
  * third, one mark alone, is verify_one() in verify_tasks.c.
  *
- * Findings that follow from the listing alone are reported at once. Anything else, such as an
- * object that the listing lacks, becomes a task for verify_tasks.c. Only such a task finds that an
- * object is missing. Nothing is written. */
+ * A finding that follows from the listing alone is reported at once. Anything else, such as an
+ * object that is not in the listing, becomes a task for verify_tasks.c. Only such a task can find
+ * that an object is missing. Nothing is written. */
 #include "audit/verify.h"
 #include "aws/retry.h"
 #include "base/checksum.h"

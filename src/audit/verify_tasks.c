@@ -1,10 +1,10 @@
-/* The closer looks of verify: by HEAD, by download, and by reading the mark again. This file sends
- * the requests and makes the sentences about differences. src/marks/judge_object.c decides whether
- * two things are the same. Nothing is written.
+/* Checks single objects for verify: by HEAD, by download, and by reading the mark again. This file
+ * sends the requests and makes the sentences about differences; src/marks/judge_object.c compares.
+ * Nothing is written.
  *
- * verify.c adds a task for each object that needs a closer look, and the threads of the pool take
- * the tasks. A finding waits in the list until all findings before it were reported. So the
- * findings are reported in the order of the keys.
+ * verify.c adds a task for each such object, and the threads of the pool take the tasks. A finding
+ * stays in the list until all findings before it were reported, so that they are reported in the
+ * order of the keys.
  *
  * If too many consecutive tasks fail, or the run is stopped, the remaining tasks are left undone.
  * The key after which the next run has to begin is kept. */
@@ -98,7 +98,8 @@ static void explain_other_sum(
 		recorded->text);
 }
 
-/* Compares the HEAD with the values recorded of the object. If they differ, sets a sentence. */
+/* Compares the reply to HEAD with the values that are recorded for the object. If they differ, sets
+ * a sentence. */
 static enum proof compare_with_recorded(
 	struct inspection *look, const struct recorded *recorded, const struct s3_object *object)
 {
@@ -245,7 +246,7 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 		look->finding = judge_state(look->conns->marks, &mark, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
-		/* Only what is wrong has to be confirmed, and only for marks: a manifest does not
+		/* Only a difference has to be confirmed, and only for marks: a manifest does not
 		 * change meanwhile. */
 		const bool is_wrong = mark.state == MARK_DONE ? look->finding != FINDING_SAME
 							      : look->finding == FINDING_UNSENT;
@@ -433,7 +434,7 @@ void verify_tasks_progress(struct verify_tasks *tasks)
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
-/* Looks at the object of a task, in a thread of the pool. */
+/* Checks the object of a task, in a thread of the pool. */
 static enum outcome perform_task(
 	void *arg, const struct audit_conns *conns, void *item, struct problem *ret_problem)
 {

@@ -68,7 +68,7 @@ static const struct option key_file_options[] = {
 static void add_shared_groups(struct command_frame *frame)
 {
 	const struct {
-		unsigned shares; /* 0: every command has the group */
+		unsigned shares; /* 0: every command has this group */
 		bool has_variables;
 		const char *title;
 		const struct option *options;

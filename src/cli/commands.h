@@ -12,7 +12,7 @@ command_main push_main, run_main, watch_main, init_main, proven_main, fleet_main
 	gc_main, status_main, verify_main, manifest_main, cat_main, config_main, doctor_main,
 	lock_main, version_main;
 
-/* Options that several commands have. The frame adds them to those of the command, and has their
+/* Options that several commands share. The frame adds them to those of the command, and has their
  * values. */
 enum shared_options {
 	SHARES_JOB = 1,      /* --job, which the frame opens */
@@ -25,7 +25,7 @@ enum shared_options {
 	SHARES_KEY_FILE = 64, /* --sse-c-key-file */
 	SHARES_JSON = 128,    /* --json */
 };
-enum { FRAME_GROUPS = 16 }; /* more than a command has, with those that the frame adds */
+enum { FRAME_GROUPS = 16 }; /* more than any command has, with those of the frame */
 
 /* The frame of a command. Zero it, set the first members, and use it as follows:
  *
@@ -38,22 +38,22 @@ struct command_frame {
 	/* Set by the command: */
 	const struct command *command; /* its options and texts */
 	void *values;                  /* the struct that its own options are read into */
-	bool has_own_output;           /* frame_begin() does not begin `output`, since the command
-					  prints without it or begins it with options of its own */
-	int unprinted_code; /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
-	/* Set by the command as it goes on: */
+	bool has_own_output; /* frame_begin() does not begin `output`: the command prints without
+				it, or begins it with its own options */
+	int unprinted_code;  /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
+	/* Set by the command later: */
 	int code; /* the exit code */
 	/* The reason of a failure. frame_end() prints it, unless it is "" or the code is
-	 * S3ONCE_EXIT_OK. So a command that succeeds may leave the sentence of an error that it
-	 * could ignore. */
+	 * S3ONCE_EXIT_OK. So a successful command may leave the sentence of an ignored error
+	 * here. */
 	struct problem problem;
-	/* The values of the shared options, with those of the job where the command line has none.
+	/* The values of the shared options: from the command line, or else from the job.
 	 */
 	struct job_asked job;
 	struct access access;
-	const char *key_file; /* of --sse-c-key-file; NULL: none */
+	const char *key_file; /* argument of --sse-c-key-file; NULL: none */
 	int json;
-	/* From frame_begin() on: */
+	/* Valid after frame_begin(): */
 	struct command parsed; /* `command`, with the groups of the frame, its values and `given` */
 	struct option_group groups[FRAME_GROUPS];
 	/* Where each option was set (enum set_in). With --job, only the command line counts. */
@@ -64,14 +64,14 @@ struct command_frame {
 	int n_operands;
 	char **operands;
 	struct output output;
-	/* From frame_choose_marks() and frame_open_marks() on: */
+	/* Valid after frame_choose_marks() and frame_open_marks(): */
 	struct marks_place place;
-	bool disk_is_full; /* the disk of the marks, so that they may lack the results of runs */
+	bool disk_is_full; /* the disk of the marks is full, so they may lack results of runs */
 	struct text marks_name; /* "dynamodb:TABLE" or "sqlite:PATH", as messages show it */
 	struct services services;
 	struct open_marks marks;
-	/* From frame_open_s3() on: the bucket, a connection, and the key of --sse-c-key-file, which
-	 * is NULL if none was given. */
+	/* Valid after frame_open_s3(): the bucket, a connection, and the headers with the key of
+	 * --sse-c-key-file; NULL: without. */
 	struct s3 *s3;
 	struct s3_conn *s3_conn;
 	struct s3_headers *headers;
@@ -83,15 +83,15 @@ struct command_frame {
  *
  * argv is rearranged and stays borrowed. Call frame_end() in any case. */
 bool frame_begin(struct command_frame *frame, int argc, char **argv);
-/* What the command does with the marks. READ: it writes none. */
+/* The command's use of the marks. READ: it writes none. */
 enum marks_use { MARKS_READ, MARKS_WRITTEN };
 /* Sets frame->place to the marks that --marks or the environment names, or else to the local ones.
  * Returns false if that fails; the frame then has the code and the reason. */
 bool frame_choose_marks(struct command_frame *frame, enum marks_use use);
 /* Opens the services and the marks of frame->place, which must exist. *ret becomes the place of the
- * bucket's marks in them ("": no bucket), without ret->generation. Returns false if that fails; the
- * frame then has the reason. The code is S3ONCE_EXIT_SETUP in any case, until the command sets
- * another one. */
+ * bucket's marks in the store ("": no bucket), without ret->generation. Returns false if that
+ * fails; the frame then has the reason. The code is S3ONCE_EXIT_SETUP in any case, until the
+ * command sets another one. */
 bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret);
 /* Opens the services unless they are open, and then the bucket. Returns false if that fails; the
  * frame then has the reason. */

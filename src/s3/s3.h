@@ -90,20 +90,22 @@ enum s3_written_for {
 #define S3_ENCODING_MAX 47
 #define S3_SUFFIX_MAX   4
 struct s3_meta {
-	/* The id of the mark store with the claim. "": s3once did not write the object. */
+	/* The id of the store of marks under which the object was written. "": s3once did not write
+	 * it. */
 	char table_id[S3_ID_MAX + 1];
 	char claim_id[S3_ID_MAX + 1];
 	/* Set by HEAD only. */
 	enum s3_written_for written_for;
-	/* The times of the file as it was sent, in ns since 1970. 0: not known. */
+	/* The times of the sent file, in ns since 1970. 0: unknown. */
 	int64_t mtime_ns, ctime_ns;
-	/* The bytes of the file in each part of a multipart upload except the last one; or 0. */
+	/* Bytes of the file in each part of a multipart upload but the last one; 0: not in
+	 * parts. */
 	uint64_t part_bytes;
-	/* The id of a rotated file's content, whatever it is compressed with; or "". */
+	/* The id of a rotated file's decompressed content, or "". */
 	char content_id[S3_CONTENT_MAX + 1];
 	/* In requests only: the number of bytes of the log before those of this object; or 0. */
 	uint64_t log_offset;
-	/* The encoding that s3once compressed the file with; "": none. */
+	/* The encoding in which s3once sent the file; "": none. */
 	char encoding[S3_ENCODING_MAX + 1];
 	/* Only with an encoding: the suffix that it gives the key, and the size of the file. */
 	char suffix[S3_SUFFIX_MAX + 1];
@@ -139,8 +141,8 @@ struct s3_object {
 	uint64_t size;
 	char etag[S3_ETAG_MAX + 1]; /* without quotes, "" if the reply has none */
 	struct s3_sum sum;
-	/* The etag is not an MD5, since the object is encrypted (SSE-KMS, SSE-C) or the etags of
-	 * this server never are. */
+	/* The etag is not an MD5, since the object is encrypted (SSE-KMS, SSE-C), or since this
+	 * server does not use MD5. */
 	bool etag_is_opaque;
 	/* The target asks for an encryption that the reply to PUT or HEAD does not confirm. */
 	bool lacks_encryption;
@@ -154,32 +156,32 @@ struct s3_object {
 	char version_id[S3_VERSION_ID_MAX + 1];
 };
 
-/* At most one of the two is set. */
+/* At most one member is set. */
 struct s3_condition {
 	bool if_none_match;   /* If-None-Match: * */
 	const char *if_match; /* an etag without quotes */
 };
 
-/* Digests that are computed of a body while it is sent. */
+/* Digests to compute while a body is sent. */
 struct s3_trailing {
-	unsigned kinds;    /* with that of s3_put.checksum */
+	unsigned kinds;    /* digests to compute, among them that of s3_put.checksum */
 	struct sums *sums; /* set once the whole body was read; kinds: 0 until then */
 };
 
 struct s3_put {
 	struct s3_target target;
-	/* It may be read twice or more. Its bytes must match `sums` each time, unless the checksum
+	/* It may be read several times, and must match `sums` each time, unless the checksum
 	 * trails. */
 	const struct http_body *body;
-	/* Not NULL: the checksum follows the body, which is digested while it is sent. `sums` are
-	 * those that this sets. Only if s3_may_trail() says so. */
+	/* If not NULL, the body is digested while it is sent, and the checksum follows it. `sums`
+	 * then points to the sums that are set here. Requires s3_may_trail(). */
 	const struct s3_trailing *trailing;
 	/* If they were computed, MD5 is sent as Content-MD5, and SHA-256 may be sent as the hash of
 	 * the payload. */
 	const struct sums *sums;
-	/* The checksum of `sums` that is sent as x-amz-checksum-…. With CHECKSUM_MD5, no such
-	 * header is sent. All parts of an upload have the checksum that the upload was created
-	 * with. */
+	/* The kind of checksum to send as x-amz-checksum-…, out of `sums`. With CHECKSUM_MD5, no
+	 * such header is sent. All parts of an upload use the kind with which the upload was
+	 * created. */
 	enum checksum checksum;
 	/* For parts only. */
 	const char *upload_id;
@@ -205,7 +207,7 @@ struct s3_settings_check {
 	enum outcome head;                 /* outcome of the HEAD: ABSENT if there is no object */
 	unsigned missing;                  /* the checked settings that the object does not have */
 	unsigned unknown;                  /* the checked settings that were not shown */
-	char storage_class[S3_ID_MAX + 1]; /* the object's, if HEAD was answered */
+	char storage_class[S3_ID_MAX + 1]; /* storage class of the object, if HEAD succeeded */
 };
 /* Checks whether an object exists, and whether it has those of the target's settings that are in
  * the set `checked`, which may be empty. It sends HEAD, and GetObjectTagging if tags are in the set
@@ -217,28 +219,29 @@ enum outcome s3_check_settings(struct s3_conn *conn, const struct s3_target *tar
 	unsigned checked, const struct call_limits *limits, struct s3_settings_check *ret,
 	struct problem *ret_problem);
 
-/* Gets the size of the first part of the object (HEAD ?partNumber=1). A server that does not know
- * partNumber returns the size of the object. */
+/* Gets the size of the object's first part (HEAD ?partNumber=1). A server that ignores partNumber
+ * returns the size of the object. */
 enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, uint64_t *ret_bytes);
 
-/* Requests the object's first byte after a HEAD was refused, since the reply to a HEAD has no body
- * that could give a reason. The outcome comes with an error code in *ret_problem, or is OK. */
+/* Requests the object's first byte after a HEAD was denied: unlike the reply to a HEAD, that to a
+ * GET has a body with the reason. If the outcome is not OK, *ret_problem has the error code. */
 enum outcome s3_get_first_byte(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct problem *ret_problem);
-/* Sets the sentence for a HEAD of this key that was refused (403), although a GET was not. */
+/* Sets the sentence for a key whose HEAD is denied (403), although GET is not. */
 void s3_explain_refused_head(const char *key, struct problem *ret_problem);
 
 struct s3_create {
 	struct s3_target target;
 	struct s3_meta meta;
-	/* The algorithm that the request names for the object and its parts. For CHECKSUM_MD5 it
-	 * names none, since the parts have Content-MD5 instead. The object's checksum is of type
-	 * FULL_OBJECT if those of the parts can be combined, otherwise COMPOSITE. */
+	/* The checksum algorithm that the request declares for the object and its parts. For
+	 * CHECKSUM_MD5 it declares none, since the parts have Content-MD5 instead. The object's
+	 * checksum is of type FULL_OBJECT if those of the parts can be combined, otherwise
+	 * COMPOSITE. */
 	enum checksum checksum;
 	struct call_limits limits;
 };
-/* A multipart upload that was begun. The caller frees its id. */
+/* A new multipart upload. The caller frees its id. */
 struct s3_created {
 	char *upload_id;
 	bool lacks_encryption; /* as in struct s3_object */

@@ -1,6 +1,6 @@
 /* Sends a body in chunks, digests it meanwhile, and sends the checksum after it. s3_request_body()
- * calls it for a body that put->trailing asks for. The bytes of the body are not changed, and come
- * from the caller's own read(), which decides whether the last of them leave. */
+ * uses it if put->trailing is set. The bytes come unchanged from the caller's read(), which may
+ * refuse the last ones. */
 #include "s3/s3_trailer.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -23,18 +23,18 @@ struct job_file {
 /* Splits a copy of n bytes into lines, in order. It includes lines that cannot be read, with the
  * reason in `wrong`. Pure. Free the result with job_file_clear(). */
 void job_file_parse(const char *bytes, size_t n, struct job_file *ret);
-/* Likewise for a file of at most 1 MiB. For root, a file is refused that belongs to another user or
- * that others may write, since root would obey it. Returns 0, -ENOENT if there is no such file, or
- * another -errno. Every error has a sentence about the file. */
+/* Likewise for a file of at most 1 MiB. Root refuses a file that belongs to another user, or that
+ * other users can write. Returns 0, -ENOENT if there is no such file, or another -errno. Every
+ * error has a sentence about the file. */
 int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem);
 void job_file_clear(struct job_file *file); /* zeros are fine, too */
 
-/* The variables that NAME.env and NAME.credentials, beside the file of a job, set for its unit.
- * They make the difference between the unit and a run by hand, such as the keys of S3. */
+/* The variables that NAME.env and NAME.credentials, beside the file of a job, set for its unit. A
+ * run outside of the unit may lack them, such as the access keys. */
 struct job_variables {
 	struct job_variable {
 		char *text;  /* "NAME=VALUE", owned; the environment borrows it */
-		bool is_set; /* it is in the environment now, and was not there before */
+		bool is_set; /* it is set in the environment now, and was not before */
 	} * list;
 	size_t n;
 };
@@ -44,17 +44,17 @@ int job_variables_read(const char *name, struct job_variables *ret);
 void job_variables_clear(struct job_variables *variables);
 
 #define JOB_SUFFIX ".conf"
-/* Returns the path of a file of the job NAME, which is NAME and the ending in the folder of the
- * job. If S3ONCE_JOBS is set, that is the folder. Otherwise it is $XDG_CONFIG_HOME/s3once (or
- * ~/.config/s3once) if this user has NAME.conf there, and else /etc/s3once. So a job of this user
- * hides one of the host that has the same name. Root has no jobs of its own: they are the host's.
- * The caller frees the path. */
+/* Returns the path of a file of the job NAME: NAME and the ending, in the folder of the job. This
+ * folder is S3ONCE_JOBS, if set; otherwise $XDG_CONFIG_HOME/s3once (or ~/.config/s3once), if this
+ * user has NAME.conf there; otherwise /etc/s3once. So a job of this user hides a job of the host
+ * with the same name. Root has no jobs of its own, only those of the host. The caller frees the
+ * path. */
 char *job_path(const char *name, const char *ending);
-/* Returns the path of this user's own NAME.conf, whether or not it exists. NULL: there is none for
- * root or with S3ONCE_JOBS. The caller frees it. */
+/* Returns the path of this user's own NAME.conf, whether or not it exists. NULL for root, and if
+ * S3ONCE_JOBS is set. The caller frees it. */
 char *job_own_path(const char *name);
-/* Returns the name of the job that is most like a mistyped one, among the jobs that job_path()
- * finds. NULL: none is like it. The caller frees it. */
+/* Returns the name that is most like a mistyped one, among the jobs that job_path() finds. NULL:
+ * none is similar. The caller frees it. */
 char *job_nearest(const char *name);
 
 /* A job: the upload described by a file, together with the options of a command line, which
@@ -78,19 +78,19 @@ struct job {
 };
 
 enum job_use { JOB_ASKED_ABOUT, JOB_RUN };
-/* Reads and checks a job. `wanted` is a path if there is a slash in it. Otherwise it is the name of
- * a job, whose file job_path() finds. If there is no such file, and S3ONCE_SOURCE and S3ONCE_TARGET
- * are both set, they are the job.
+/* Reads and checks a job. `wanted` is a path if it contains a slash. Otherwise it is the name of a
+ * job, and job_path() finds its file. If there is no such file, and S3ONCE_SOURCE and S3ONCE_TARGET
+ * are both set, these define the job.
  *
- * argv is a command line that push could read. Its options override those of the file, and its
+ * argv is a command line in the form of push's. Its options override those of the file, and its
  * operands are ignored. It stays borrowed and is not changed.
  *
- * For a job that is given by name, its variables count as well, but do not replace those in the
+ * If the job is given by name, its variables are used, too, but do not replace those in the
  * environment.
  *
- * JOB_ASKED_ABOUT: no run of the job follows. The job becomes a dry run, so that its options may
- * name files which this user cannot write. Its variables stay in the environment until job_close().
- * JOB_RUN: job_set_variables() sets the variables before each run.
+ * JOB_ASKED_ABOUT: the job is not run. It becomes a dry run, so that its options may name files
+ * that this user cannot write. Its variables stay in the environment until job_close(). JOB_RUN:
+ * job_set_variables() sets the variables before each run.
  *
  * Every error is reported on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
  * job_close() in any case. */
@@ -104,20 +104,20 @@ void job_unset_variables(struct job *job);
 
 /* Whether the command line has this option, or another one that sets the same thing. */
 bool job_is_overridden(const struct job *job, const char *option);
-/* Returns the last line of the file that sets the option. NULL: there is none, or the command line
- * overrides it. */
+/* Returns the last line of the file that sets the option. NULL: there is no such line, or the
+ * command line overrides it. */
 const struct job_line *job_line_of(const struct job *job, const char *option);
 
 /* Functions for the commands run and watch, which take names of jobs. */
 
-/* Performs the command for n jobs of these names. argv is the whole command line as it was given,
- * for job_open(). Returns the exit code. */
+/* Runs the command for n jobs with these names. argv is the original command line, for job_open().
+ * Returns the exit code. */
 typedef int jobs_run(size_t n, char *const *names, int argc, char *const *argv);
-/* Reads the command line of a command whose values are a struct push_options. Then prints the help
+/* Parses the command line of a command whose values are a struct push_options. Then prints the help
  * or an error, or calls `run`. Returns the exit code. */
 int jobs_main(const struct command *command, jobs_run *run, int argc, char **argv);
 
-/* The worse one of two exit codes, as s3once-run(1) orders them. */
+/* Returns the worse of two exit codes, in the order of s3once-run(1). */
 int jobs_worse_code(int a, int b);
 /* Logs an error of this command if two jobs would write the same --metrics. Returns whether they
  * would. */
@@ -131,7 +131,7 @@ void jobs_warn_of_removal(const char *command, const struct job *remover, const 
  * Zero the struct to start, and close its job in any case. The struct must not move while the job
  * is open. */
 struct job_asked {
-	const char *name; /* the argument of --job; NULL: none was given, and the rest is unused */
+	const char *name; /* the argument of --job; NULL: without --job, and the rest is unused */
 	struct job job;
 };
 
@@ -143,13 +143,12 @@ extern const struct option job_asked_options[];
  * operands borrow from *asked.
  *
  * Each field of `access` that is not set gets the value of the job. The job's target becomes the
- * last operand, unless one of the operands is an s3:// URL. `operands` has to have room for one
- * more, as the argv has that had --job. Unless `access` has marks, root gets those of the
- * systemd units if the job has none or `local` (marks_of_units_choose()).
+ * last operand, unless one of the operands is an s3:// URL. `operands` must have room for one more;
+ * an argv with --job has. Unless `access` has marks, root gets those of the systemd units if the
+ * job has none or `local` (marks_of_units_choose()).
  *
  * The variables of the job are set as well, so call this before there are threads. */
 int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands);
 
-/* Returns the value that the job gives to an option about how objects are stored. NULL: none.
- * Borrowed. */
+/* Returns the job's value of an option about the storage of objects. NULL: none. Borrowed. */
 const char *job_asked_setting(const struct job_asked *asked, const char *option);

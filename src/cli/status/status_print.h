@@ -10,9 +10,9 @@ enum status_count {
 	STATUS_DONE,
 	STATUS_CLAIMED,
 	STATUS_FAILED,
-	STATUS_CHANGED, /* done marks whose files have changed since, and were left alone */
+	STATUS_CHANGED, /* done marks whose files have changed since and were not uploaded */
 	STATUS_UNREADABLE,
-	STATUS_BYTES, /* the sizes of the files whose marks are done */
+	STATUS_BYTES, /* total size of the files whose marks are done */
 	STATUS_COUNTS
 };
 struct status_counts {
@@ -26,13 +26,13 @@ struct status_counts {
 struct status_page {
 	struct text lines;
 	unsigned rows, columns;
-	unsigned n, left_out; /* number of lines on it, and of those without room */
+	unsigned n, left_out; /* number of lines on it, and of omitted lines */
 };
 
 /* Empties the page, and sets rows and columns to the size that the terminal has now. */
 void status_page_begin(struct status_page *page);
-/* Adds a line to the page, however full it is. Other lines leave room for the last ones, which are
- * added by this. */
+/* Adds a line to the page even if it is full. It is for the last lines, for which status_put()
+ * leaves room. */
 void status_page_add(struct status_page *page, const char *line);
 
 /* The form and destination of the output, and its state. */
@@ -40,9 +40,9 @@ struct status_view {
 	struct command_frame *frame;
 	struct status_page *page; /* the page that gets the lines; NULL: they are printed */
 	struct mark_space *space;
-	uint64_t watch_ms; /* of --watch; 0: its default; UINT64_MAX: it was not given */
+	uint64_t watch_ms; /* interval of --watch; 0: its default; UINT64_MAX: without --watch */
 	bool knows_bucket; /* the marks have a row of the bucket */
-	unsigned depth;    /* the levels of the table of folders; 0: there is no table */
+	unsigned depth;    /* levels of the table of folders; 0: no table */
 	unsigned verbose;
 	struct status_counts sum; /* the last counts that were shown as COUNTS_OF_SUM */
 	/* Numbers of failed and changed files listed. Zero both before each reading. */
@@ -51,17 +51,17 @@ struct status_view {
 
 /* Prints a line to people, or adds it to the page if there is room. `arg` is the view. */
 void status_put(void *arg, const char *line);
-/* Prints the store itself. It is called first. */
+/* Prints the store. Call it first. */
 void status_print_store(struct status_view *view, bool has_bucket);
 /* Prints the bucket of the marks. */
 void status_print_bucket(struct status_view *view, const struct bucket_row *row);
-/* Returns the next run's action for a mark, as a static clause. `session` is NULL unless the mark
- * is claimed and the row of its session is there. Pure. */
+/* Returns a static clause about the next run's action for a mark. `session` is NULL unless the mark
+ * is claimed and its session has a row. Pure. */
 const char *status_outlook(const struct mark *mark, const struct session_info *session);
-/* Prints all details of a mark, or that there is none. `session`: as in status_outlook(). */
+/* Prints all details of a mark, or a line if there is none. `session` is as in status_outlook(). */
 void status_print_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
-/* Prints for people that there is no mark below the prefix, with advice. The last sum becomes
+/* Prints for people, with advice, that there is no mark below the prefix. Resets the last sum to
  * zero. */
 void status_print_nothing(struct status_view *view, const char *prefix);
 /* Prints a mark below a prefix that is not done, or whose file has changed since. */

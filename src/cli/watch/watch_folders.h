@@ -11,9 +11,9 @@ struct watch_folders;
 /* Makes an object for the sources of the job, which watches nothing yet. Files that the rules of
  * the job exclude are not reported, nor is its --log-file. Everything is borrowed.
  *
- * `touched` is called by watch_folders_read() for each file that was touched and each folder that
- * is new, with the absolute path, whose folder is written without links. `sign` is called for each
- * folder that is found, to give a sign of life, since finding all folders may take long. */
+ * watch_folders_read() calls `touched` for each touched file and each new folder, with its absolute
+ * path, in which the links of its folder are resolved. `sign` is called for each folder that is
+ * found, as a sign of life, since this may take long. */
 struct watch_folders *watch_folders_new(const struct job *job,
 	void (*touched)(void *arg, const char *path), void (*sign)(void *arg), void *arg);
 /* NULL is fine. */
@@ -23,7 +23,7 @@ void watch_folders_free(struct watch_folders *folders);
  * files. If the kernel allows no more watches, or no inotify at all, it warns once. Without
  * inotify, nothing is ever reported as touched. */
 void watch_folders_renew(struct watch_folders *folders);
-/* A descriptor that is readable when there are events. -1: there is none. */
+/* Returns a descriptor that is readable when there are events, or -1. */
 int watch_folders_fd(const struct watch_folders *folders);
 /* Reads the events of inotify, and watches new folders. Returns false if events were lost or a
  * SOURCE is gone, so that all files have to be checked. */
@@ -36,7 +36,7 @@ size_t watch_folders_count(const struct watch_folders *folders);
 struct watch_folder {
 	int wd;
 	char *path;
-	char *only_name;           /* only this file in it counts; NULL: everything does */
+	char *only_name;           /* only this file in it is watched; NULL: all files */
 	struct watch_folder *next; /* used by watch_table_drop_below() */
 };
 

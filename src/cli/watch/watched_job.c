@@ -166,9 +166,9 @@ static void on_touched(void *arg, const char *path)
 		SINCE_TOUCH);
 }
 
-/* Returns the time from which a pass can take a path that was due at now_ns: now_ns itself; or
- * later, for a file that was written to meanwhile; or UINT64_MAX, if it is gone. With --live, a
- * pass takes a file even while it is written to, since its new lines are uploaded. */
+/* Returns the time at which a pass can take a path that is due at now_ns: now_ns, or a later time
+ * if the file was written to meanwhile, or UINT64_MAX if it is gone. With --live, a pass takes a
+ * file even while it is being written, and uploads its new lines. */
 static uint64_t postponed_ns(const struct watched *watched, const char *path, uint64_t now_ns)
 {
 	struct stat st;
@@ -253,7 +253,7 @@ static void plan_pass_over_all(struct watched *watched, uint64_t due_ns)
 
 void watched_read(struct watched *watched)
 {
-	/* The files whose events were lost are at rest after --min-age. */
+	/* Files whose events were lost will be at rest after --min-age. */
 	if (!watch_folders_read(watched->folders))
 		plan_pass_over_all(watched, clock_boot_ns() + watched->min_age_ns);
 }
@@ -354,7 +354,8 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 			     counts->skipped || counts->bytes_kept;
 	if (!counts->is_stuck) /* the watchdog shall end a service whose run hangs */
 		give_sign_of_life(watched);
-	/* The last pass, and a pass that has just stored nothing, go on whoever wants a turn. */
+	/* The last pass never gives way, and neither does a pass that has not just stored
+	 * something. */
 	if (watched->job.options.run.final || !has_stored_more(&watched->stored, counts))
 		return false;
 	note_stored(&watched->stored, counts);

@@ -15,7 +15,7 @@ struct watched_sums {
 
 /* The service that a job belongs to. */
 struct watched_service {
-	/* Returns whether a job other than that of the current pass wants its turn. */
+	/* Returns whether another job than that of the current pass is due. */
 	bool (*others_want_turn)(void *arg);
 	/* Called at most once a second while a pass makes progress or folders are found, by the
 	 * thread that makes the passes or by threads of a run, one call at a time. */
@@ -23,15 +23,15 @@ struct watched_service {
 	void *arg;
 };
 
-/* A path that waits until it is at rest: a file or folder that was touched, or a file that was too
- * young in a pass. */
+/* A path that is not at rest yet: a file or folder that was touched, or a file that was too young
+ * in a pass. */
 struct pending_path {
 	char *path;
 	uint64_t due_ns; /* clock_boot_ns() at which it is checked */
-	bool is_new;     /* it was touched, and not checked since: see watched_leaves_files() */
+	bool is_new;     /* touched and not yet checked: see watched_leaves_files() */
 };
 
-/* All paths that wait, in the order of the paths. */
+/* All waiting paths, sorted. */
 struct pending_paths {
 	struct pending_path *paths;
 	size_t n, cap;
@@ -44,7 +44,7 @@ struct touched {
 	size_t n;
 };
 
-/* The amount that the run of a pass has stored so far, and the time of the last change. */
+/* The amount that the current pass has stored so far, and the time of the last progress. */
 struct stored {
 	uint64_t files, bytes_kept; /* bytes_kept as in struct s3once_counts */
 	/* The time of the last progress, in seconds since the run began, and the longest time
@@ -60,11 +60,11 @@ struct stored {
  */
 enum last_pass {
 	PASS_ENDED,    /* no pass is unfinished */
-	PASS_GAVE_WAY, /* files at rest get a pass before the unfinished one goes on */
-	PASS_GOES_ON,  /* the unfinished pass goes on with the next turn, whatever is at rest */
+	PASS_GAVE_WAY, /* files at rest get a pass before the unfinished one continues */
+	PASS_GOES_ON,  /* the unfinished pass continues next, even if files are at rest */
 };
 
-/* A job that is watched. watch_command.c uses the members before `service`. */
+/* A watched job. watch_command.c uses the members before `service`. */
 struct watched {
 	struct job job;
 	struct watched_sums sums;
@@ -82,8 +82,8 @@ struct watched {
 	struct pending_paths pending;
 	uint64_t min_age_ns;    /* --min-age, or its default */
 	uint64_t next_whole_ns; /* time at which the next pass over all files is due */
-	uint64_t retry_ns;     /* the wait after the last pass that failed; 0: none has failed since
-				  a pass over all files succeeded */
+	uint64_t retry_ns;     /* the wait after the last failed pass; 0: no pass has failed since a
+				  pass over all files succeeded */
 	int whole_code;        /* the exit code of the last pass over all files */
 	int64_t began_wall_ns; /* beginning of the current pass */
 	struct stored stored;  /* the amount that the current pass has stored */
@@ -114,18 +114,18 @@ bool watched_wants_turn(struct watched *watched);
  * not later than the next full scan.
  *
  * A pass that has lasted for --min-age gives way if other jobs want their turn, or if files of this
- * job have come to rest. Then the job is due at once. First there is a pass over the files at rest,
- * and after it the pass that gave way goes on.
+ * job have come to rest. Then the job is due at once. A pass over the files at rest comes first,
+ * and then the pass that gave way continues.
  *
- * A pass gives way only when it has just stored something, and has lasted five times the longest
- * time in which it stored nothing. So most of the time is spent on storing, however long the
- * beginning of a pass or a request takes. */
+ * A pass gives way only when it has just stored something, and has lasted five times as long as its
+ * longest time without storing anything. So most of the time is spent on storing, even if the
+ * beginning of a pass or a request takes long. */
 void watched_pass(struct watched *watched);
 
 /* Makes the last pass, over all files, like `s3once run --final` with a --max-duration that ends at
  * this clock_boot_ns(). watched_leaves_files() then returns whether files are left. */
 void watched_drain(struct watched *watched, uint64_t until_ns);
 
-/* Returns whether files are left for a pass that did not take place: files or folders that were
- * touched and not checked, or all files. */
+/* Returns whether files are left for a pass that did not take place: touched and unchecked files or
+ * folders, or all files. */
 bool watched_leaves_files(const struct watched *watched);
