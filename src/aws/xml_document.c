@@ -35,8 +35,9 @@ static bool has_few_attributes(const char *xml, size_t n)
 	return true;
 }
 
-/* Handles the start of an element as libxml2 does, but stops the parser after ELEMENTS_MAX of them.
- */
+/* Handles the start of an element as libxml2 does, but keeps its local name alone, and stops the
+ * parser after ELEMENTS_MAX elements. libxml2 would also keep each attribute, of which nothing here
+ * is read: 200 bytes of memory for five in the document. */
 static void start_element(void *context, const xmlChar *name, const xmlChar *prefix,
 	const xmlChar *uri, int n_namespaces, const xmlChar **namespaces, int n_attributes,
 	int n_defaulted, const xmlChar **attributes)
@@ -46,8 +47,7 @@ static void start_element(void *context, const xmlChar *name, const xmlChar *pre
 	if (++*n_elements > ELEMENTS_MAX)
 		xmlStopParser(parser);
 	else
-		xmlSAX2StartElementNs(context, name, prefix, uri, n_namespaces, namespaces,
-			n_attributes, n_defaulted, attributes);
+		xmlSAX2StartElementNs(context, name, NULL, NULL, 0, NULL, 0, 0, NULL);
 }
 
 /* Stops the parser at a document type. AWS sends none, and its only use would be entities. */
@@ -70,6 +70,10 @@ int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 		return -ENOMEM;
 	parser->sax->internalSubset = refuse_document_type;
 	parser->sax->startElementNs = start_element;
+	/* Without these functions, comments and processing instructions are skipped. libxml2 would
+	 * keep each, in 120 bytes of memory for five in the document. */
+	parser->sax->comment = NULL;
+	parser->sax->processingInstruction = NULL;
 	parser->_private = &n_elements;
 	xmlDoc *document = xmlCtxtReadMemory(parser, xml, (int)n, NULL, "UTF-8",
 		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |

@@ -1,6 +1,8 @@
 /* Reads XML in the form of AWS's replies, which is UTF-8 without a document type and without
  * entities of its own. Documents that are made to be slow, with very many elements or attributes,
- * are refused before they cost more than a moment. */
+ * are refused before they cost more than a moment. Only elements and their text are kept: no
+ * attributes, namespaces, comments or processing instructions, which could take many times the
+ * memory of the reply. */
 #pragma once
 #include <libxml/tree.h>
 #include <stdbool.h>

@@ -129,6 +129,21 @@ static void check_limits(void)
 	}
 }
 
+/* Whatever else a reply has, only elements and text take memory. */
+static void check_remarks(void)
+{
+	static const char xml[] = "<?p?><!--c--><x:R xmlns='d' xmlns:x='e' a='1' x:b='2'><!--c-->"
+				  "<Key>a<!--c-->b<?p?>c</Key><?p?></x:R><!--c-->";
+	xmlDoc *document = NULL;
+	CHECK_INT(xml_document_read(xml, strlen(xml), &document), 0);
+	const xmlNode *root = xmlDocGetRootElement(document);
+	CHECK(document->children == root && !root->next);
+	CHECK(xml_is(root, "R") && !root->properties && !root->nsDef && !root->ns);
+	CHECK(root->children == root->last);
+	CHECK_STRING(xml_child_text(root, "Key"), "abc");
+	xmlFreeDoc(document);
+}
+
 static void check_create(void)
 {
 	static const char good[] = HEAD "<InitiateMultipartUploadResult" NS
@@ -464,6 +479,7 @@ int main(void)
 	check_region_header();
 	check_hostile();
 	check_limits();
+	check_remarks();
 	check_create();
 	check_complete();
 	check_parts();
