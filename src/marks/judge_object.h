@@ -1,7 +1,7 @@
 /* Judges objects in S3. A run that finds an object under the key of a file, `verify`, `proven`,
- * `gc` and the removal of files all call it, so that they judge alike. The functions are pure: the
- * caller has read the file and sent the HEAD before. docs/protocol.md ("What an object is to a
- * file") has the table. */
+ * `gc` and the removal of files all use it, so that they agree. The functions are pure: the caller
+ * has read the file and sent the HEAD before. docs/protocol.md ("What an object is to a file") has
+ * the table. */
 #pragma once
 #include "marks/mark_row.h"
 
@@ -13,11 +13,11 @@ enum proof {
 	PROOF_NO,
 };
 
-/* 1. Whether S3's answer about an object proves that it holds the bytes that were read: YES if the
- * size, if known, and each checksum that both sides have are the same, NO if one of them differs,
- * UNKNOWN if there is no checksum that both sides have. */
+/* 1. Whether S3's reply proves that an object has the bytes that were read. YES: the size, if
+ * known, and all common checksums are equal. NO: one of them differs. UNKNOWN: there is no common
+ * checksum. */
 
-/* Whether S3's answer has the object's size. The reply to a HEAD has it, and the replies to
+/* Whether S3's reply has the object's size. The reply to a HEAD has it, and the replies to
  * PutObject and CompleteMultipartUpload lack it. */
 enum proof_size {
 	SIZE_UNKNOWN,
@@ -31,10 +31,10 @@ enum proof proof_whole(
  * checksums is compared. The etag is compared with the MD5 of the parts' MD5s. */
 enum proof proof_parts(
 	const struct sums *parts, size_t n, const struct s3_object *object, enum proof_size size);
-/* Compares one part with the answer to UploadPart, or with ListParts. */
+/* Compares one part with the reply to UploadPart or ListParts. */
 enum proof proof_part(const struct sums *sums, const struct s3_part *part);
-/* Whether an object that s3once compressed was made of the file. This is for the case that this
- * program would compress the file to other bytes, so that the bytes cannot be compared.
+/* Whether an object that s3once compressed was made from the file. It is for an object whose bytes
+ * cannot be compared, since this program would compress the file to other bytes.
  *
  * YES if the object holds the bytes that were sent, and its metadata name the file's mtime and
  * ctime, or its content. The object became visible only after all of the file was read. `table` is
@@ -43,8 +43,8 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part);
 enum proof proof_encoded(
 	const struct s3_object *object, const char *table, int64_t mtime_ns, int64_t ctime_ns);
 
-/* Returns the digests to compute in order to compare all of the server's values for an object. They
- * are computed of each of *ret_parts parts, or of the whole content if *ret_parts is 0. */
+/* Returns the digests needed to compare all of the server's values for an object. They are needed
+ * for each of *ret_parts parts, or for the whole content if *ret_parts is 0. */
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts);
 /* Whether the server's checksum has the form of one of the whole content, without "-N". Some
  * servers give a checksum of the parts' checksums in this form, too. */
@@ -73,10 +73,10 @@ struct recorded recorded_content(const struct version *version);
 void version_set_object(struct version *ret, const struct s3_object *object, bool etags_are_md5);
 
 /* Compares the recorded values with an object of a HEAD, or of a listing, which has no checksum.
- * YES: a checksum that both have is the same, or without one, the etag. NO: the size or a checksum
- * that both have differs. UNKNOWN: the size is the same, and there is no checksum that both have,
- * and no etag or another one. An etag that differs proves nothing: some servers return one when an
- * upload is completed, and another one later. */
+ * YES: a common checksum is equal, or without one, the etag is. NO: the size or a common checksum
+ * differs. UNKNOWN: the size is equal, there is no common checksum, and the etag is missing or
+ * differs. A different etag proves nothing: some servers return one when an upload is completed,
+ * and a different one later. */
 enum proof recorded_matches(const struct recorded *recorded, const struct s3_object *object);
 /* Returns the recorded checksum that can be compared with S3's. Its text is "" if there is none. */
 struct s3_sum recorded_sum_like(const struct recorded *recorded, const struct s3_sum *server_sum);
@@ -86,21 +86,20 @@ unsigned recorded_digests(const struct recorded *recorded);
 /* Compares the recorded values with the sums of bytes. `sums` has the digests of
  * recorded_digests(). */
 enum proof recorded_matches_bytes(const struct recorded *recorded, const struct sums *sums);
-/* Whether the object is the version that was done according to the mark when it was claimed. Its
- * etag has to be the same, too, so that a condition with this etag means the object. */
+/* Whether the object is the version that was done when the mark was claimed. Its etag must be
+ * equal, too, so that a condition with this etag identifies the object. */
 bool judge_is_done_version(const struct claim *claim, const struct s3_object *object);
 
 /* 3. The relation of a file to the object that already has its key. */
 
 enum judgement {
-	JUDGED_THE_FILE,    /* the very bytes that this file is sent as */
-	JUDGED_THE_CONTENT, /* the content of a log that is known by its content, compressed
-			       otherwise */
-	JUDGED_UNPROVEN,    /* its metadata claim that content, but nothing proves it */
-	JUDGED_REPLACED,    /* exactly the object that is to be replaced, and may be */
-	JUDGED_DAMAGED,     /* sent by us, and other bytes were stored */
-	JUDGED_EARLIER, /* an earlier version of the file, sent for this mark or adopted by it */
-	JUDGED_FOREIGN, /* anything else */
+	JUDGED_THE_FILE,    /* exactly the bytes in which this file is sent */
+	JUDGED_THE_CONTENT, /* the content of a rotated log, compressed in another way */
+	JUDGED_UNPROVEN,    /* its metadata claim this content, without a proof */
+	JUDGED_REPLACED,    /* exactly the object to be replaced */
+	JUDGED_DAMAGED,     /* sent by us, and stored with wrong bytes */
+	JUDGED_EARLIER,     /* an earlier version of the file, sent or adopted for this mark */
+	JUDGED_FOREIGN,     /* anything else */
 };
 
 /* All of it is borrowed. */
@@ -109,8 +108,8 @@ struct judged {
 	/* The result of comparing the object with the file. UNKNOWN if the file was not read. */
 	enum proof proof;
 	struct file_version file; /* the version that was opened */
-	/* The suffix of the object's key after the mark's key, which compressing the file on its
-	 * way adds; "" if it is sent as it is. */
+	/* The suffix of compression that the object's key adds to the mark's key; "" without
+	 * compression. */
 	const char *suffix;
 	const char *table_id;      /* the id of our store of marks */
 	const struct claim *claim; /* claim of the file's mark */
@@ -121,5 +120,5 @@ enum judgement judge(const struct judged *judged);
 /* The index of the table's row that decides, and the number of rows. */
 unsigned judge_row(const struct judged *judged);
 extern const unsigned judge_rows;
-/* Whether an upload for this very mark wrote the object, whatever content it has. */
+/* Whether an upload for this mark wrote the object, with any content. */
 bool judge_is_ours(const struct judged *judged);

@@ -1,5 +1,5 @@
-/* The row of one mark: how it is claimed, done, failed, forgotten and read. These are the rules of
- * docs/protocol.md ("One file") about the mark, and nothing else. */
+/* The row of one mark: claiming it, setting it to done or failed, forgetting and reading it. This
+ * implements the rules of docs/protocol.md ("One file") for the mark. */
 #pragma once
 #include "marks/packed_mark.h"
 
@@ -10,28 +10,27 @@ struct mark_ref {
 	const char *key;
 	const char *session; /* our session */
 	const char *source;  /* "host:directory" of our claims */
-	const char *suffix;  /* suffix of the object that a claim is for */
-	int64_t at_s; /* mark_claim() and mark_fail() keep this as the time of the last change; 0:
-			 it is now */
+	const char *suffix;  /* suffix of the object of a claim */
+	int64_t at_s;        /* time of the last change, for mark_claim() and mark_fail(); 0: now */
 	bool may_sync_later; /* as in store.h; set for mark_claim() and mark_done() only */
 	struct call_limits limits;
 };
 
-/* A claim of ours: the fence of every later write. Owns what it has. */
+/* A claim of ours, which fences every later write. Owns its members. */
 struct claim {
 	char id[ID_CHARS + 1];
 	char suffix[SUFFIX_MAX + 1]; /* as written by the claim */
-	/* The mark existed already, and `before` is its former state, without its upload. The row
-	 * keeps the version that was done last. */
+	/* The mark existed, and `before` is its former state, without its upload. The row keeps the
+	 * last done version. */
 	bool taken_over;
 	struct mark before;
-	struct open_upload upload; /* the mark's upload: found when it was taken over, or recorded
+	struct open_upload upload; /* the mark's open upload: found at the take-over, or recorded
 				      under this claim */
 };
 void claim_clear(struct claim *claim);
 
-/* Each write below may be sent twice, with the same bytes, if a reply was lost. A refusal may then
- * be due to the write itself, which is recognised and counts as OK. The steps are those of
+/* If a reply is lost, each write below is sent again, with the same bytes. If the first one was
+ * applied, the second is refused; this is recognised, and counts as OK. The steps are those of
  * docs/protocol.md. */
 
 /* Step 3: claims a mark under a new claim id. An absent mark is put if absent. Any other is taken
@@ -40,8 +39,8 @@ void claim_clear(struct claim *claim);
  * another struct than *seen, is the present mark. */
 enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
-/* Two halves of mark_claim() for a mark that is absent: the second one waits for the outcome. The
- * claim under way must not be moved between them, and borrows what `ref` points to. */
+/* The two halves of mark_claim() for an absent mark: the second one waits for the outcome. The
+ * struct must not be moved between them, and borrows what `ref` points to. */
 struct mark_claiming {
 	struct mark_ref ref;
 	struct claim claim;
@@ -55,21 +54,22 @@ enum outcome mark_end_claim(struct mark_claiming *claiming, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
 /* As mark_claim() for a dry run: changes *seen and *ret, but writes nothing. */
 void mark_pretend_claim(struct mark *seen, struct claim *ret);
-/* Step 5: records an upload in place of claim->upload. OK moves *upload into claim->upload; else it
- * stays the caller's. REFUSED: we are fenced. */
+/* Step 5: records an upload in place of claim->upload. OK moves *upload into claim->upload;
+ * otherwise the caller keeps it. REFUSED: we are fenced. */
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	struct open_upload *upload, struct problem *ret_problem);
-/* Step 6: sets the mark to done. `source` is that of the version, which differs from ref->source if
- * the object proves to be an earlier version; NULL: unknown. Also OK if another uploader has set it
- * to done with this very version. REFUSED: we are fenced, and *ret_seen is the mark. */
+/* Step 6: sets the mark to done. `source` is the source of the version, which differs from
+ * ref->source if the object turns out to be an earlier version; NULL: unknown. Also OK if another
+ * uploader has set it to done with this very version. REFUSED: we are fenced, and *ret_seen is the
+ * mark. */
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, const char *source, struct mark *ret_seen,
 	struct problem *ret_problem);
-/* Gives a mark back that said done, and that --reupload has claimed: it is again what it was before
- * the claim. Also OK if the mark is no longer ours. */
+/* Restores the state of a done mark that --reupload has claimed. Also OK if the mark is no longer
+ * ours. */
 enum outcome mark_give_back(
 	const struct mark_ref *ref, const struct claim *claim, struct problem *ret_problem);
-/* Whether a failed mark goes on recording its open upload. DROP: the upload is gone. */
+/* Whether a failed mark keeps the record of its open upload. DROP: the upload is gone. */
 enum upload_record { KEEP_UPLOAD, DROP_UPLOAD };
 /* Step 7: sets the mark to failed. Also OK if the mark is no longer ours, since its new owner takes
  * care of the file. */
@@ -84,12 +84,12 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, i
  * uploaded. REFUSED: the mark has changed. */
 enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen, uint64_t size,
 	int64_t mtime_ns, struct problem *ret_problem);
-/* Forgets a mark that is still exactly as in *seen, and is not MARK_ABSENT. The row is removed.
- * Only in a store where writes may come late, a row with only the state "forgotten" takes its place
- * for MARK_FORGOTTEN_KEEP_S. A mark that was forgotten longer ago than that is removed there, too.
+/* Forgets a mark that is still exactly as in *seen, and is not MARK_ABSENT. The row is removed. In
+ * a store where writes may arrive late, it is replaced for MARK_FORGOTTEN_KEEP_S by a row with only
+ * the state "forgotten"; a mark that was forgotten longer ago is removed.
  *
- * If the mark is claimed, the caller knows that its session is over. Also OK if the row is gone
- * already. REFUSED: the mark has changed. */
+ * If the mark is claimed, its session must be over. Also OK if the row is already gone. REFUSED:
+ * the mark has changed. */
 enum outcome mark_forget(
 	const struct mark_ref *ref, const struct mark *seen, struct problem *ret_problem);
 #define MARK_FORGOTTEN_KEEP_S (7 * 24 * 3600)

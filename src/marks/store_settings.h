@@ -12,7 +12,7 @@
 
 struct store_settings {
 	int layout;
-	char table_id[33]; /* random: names the store in the metadata of objects */
+	char table_id[33]; /* random id of the store in the metadata of objects */
 	unsigned shards;   /* fixed for the life of the store */
 	/* the result of try_batches (store.h), "": not tried yet */
 	char batches[STORE_BATCHES_MAX];

@@ -1,5 +1,5 @@
-/* The types that both stores share. An item is a set of named, typed attributes under a key. A
- * write puts, changes or removes one item, if its conditions are met. */
+/* Types that all stores share. An item is a set of named, typed attributes under a key. A write
+ * puts, updates or removes one item, if its conditions are met. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,34 +14,34 @@ struct attribute {
 	char *value;
 	size_t n; /* length of `value`, without the NUL */
 	enum value_type type;
-	/* The value is in the item's block, and the name there or in static memory. Otherwise both
-	 * are in memory of their own. */
+	/* The value is in the item's block, and the name is there or static. Otherwise both are
+	 * allocated separately. */
 	bool is_in_block;
 };
 struct item {
 	struct attribute *attributes;
 	size_t count;
-	char *block; /* NULL, or the names and values that were read at once */
+	char *block; /* NULL, or one allocation with names and values */
 };
 
-/* The most attributes of an item that is read, since each is compared with all others. Ours have
+/* Limit of attributes when an item is read, since each is compared with all others. Our items have
  * about 20. */
 #define ITEM_ATTRIBUTES_MAX 1000
 
 /* Frees the attributes. The item is empty then, as a zeroed one is. */
 void item_clear(struct item *item);
 bool item_is_empty(const struct item *item);
-/* Makes room for n attributes in all. 0 or -ENOMEM. */
+/* Makes room for a total of n attributes. 0 or -ENOMEM. */
 int item_reserve(struct item *item, size_t n);
-/* These set an attribute, or replace it. They copy the name and the value. Pointers to the name or
- * the value of an attribute that is replaced are no longer valid. 0 or -ENOMEM. */
+/* Set or replace an attribute. They copy the name and the value. Pointers into a replaced attribute
+ * become invalid. 0 or -ENOMEM. */
 int item_set(
 	struct item *item, const char *name, enum value_type type, const void *value, size_t n);
 int item_set_string(struct item *item, const char *name, const char *value);
 int item_set_number(struct item *item, const char *name, int64_t value);
 void item_unset(struct item *item, const char *name);
 struct attribute *item_find(const struct item *item, const char *name);
-/* Whether it is the name of one of the two attributes that are the key of a row, "pk" and "sk". */
+/* Whether this is the name of a key attribute, "pk" or "sk". */
 bool item_is_key(const char *name);
 /* The value of a string attribute, which is borrowed; NULL if it is absent or of another type. */
 const char *item_string(const struct item *item, const char *name);
@@ -51,8 +51,8 @@ int attribute_number(const struct attribute *attribute, int64_t *ret);
 /* Likewise, for the attribute with this name. -ENOENT if it is absent. */
 int item_number(const struct item *item, const char *name, int64_t *ret);
 
-/* A condition on one attribute. If a write has several, the item has to meet all of them. An absent
- * item is judged as one without attributes. */
+/* A condition on one attribute. If a write has several, the item must meet all of them. An absent
+ * item counts as one without attributes. */
 enum condition_test { CONDITION_ABSENT, CONDITION_PRESENT, CONDITION_EQUALS, CONDITION_AT_MOST };
 struct condition {
 	const char *name;
@@ -93,28 +93,28 @@ struct item_write {
 	 * counts as 0. */
 	const char *increments;
 	bool removes;
-	/* Only for an update: it creates the item if it is absent, and its conditions are tested
-	 * only if the item exists. Without conditions, an existing item refuses it
+	/* Only for an update. An absent item is created, without a test of the conditions. An
+	 * existing item must meet the conditions; without conditions, the write is refused
 	 * (write_only_creates()). */
 	bool or_absent;
-	/* The caller gets the item even after OK: its new state. */
+	/* After OK, the caller gets the new state of the item. */
 	bool returns_item;
-	/* The write may be synced later, and until then a power failure may undo it (store.h). */
+	/* The write may be synced later. Until then, a power failure may undo it (store.h). */
 	bool may_sync_later;
 };
-/* Whether the write is an update that is refused if the item exists: one with or_absent and without
- * conditions. An update that has no changes, and only counts, is not: it is always applied. */
+/* Whether the write is an update that an existing item refuses: one with or_absent and without
+ * conditions. An update that only increments a number is different: it is always applied. */
 bool write_only_creates(const struct item_write *write);
 /* For stores that test the conditions themselves: whether the present item, or its absence, meets
  * the conditions of the write. If `found` is false, `present` is empty. */
 bool write_conditions_met(const struct item_write *write, const struct item *present, bool found);
-/* Turns the present item into the one that an update leaves. 0, -ENOMEM, or -EBADMSG if the
- * attribute to be counted is not a number. After an error the item may be half changed. */
+/* Applies an update to the current item. 0, -ENOMEM, or -EBADMSG if the attribute to be counted is
+ * not a number. After an error the item may be half changed. */
 int write_update(const struct item_write *write, struct item *item);
 /* Whether the write is a put whose only condition is that the item is absent. */
 bool write_puts_if_absent(const struct item_write *write, const char *pk_name);
 
-/* An eventually consistent read may miss the last writes, and costs half. */
+/* An eventually consistent read may miss the latest writes, and costs half as much. */
 enum consistency {
 	READ_EVENTUAL,
 	READ_CONSISTENT,
@@ -134,16 +134,14 @@ struct store_range {
 	bool consistent;
 };
 
-/* An item that a reading call has found. A store that keeps its items packed hands out the packed
- * form, so that a reader of many rows takes from it what it needs. item_pack.h has the functions
- * that read either form. */
+/* An item found by a read. A store with packed items passes the packed form, so that a reader of
+ * many rows unpacks only the needed attributes. item_pack.h reads either form. */
 struct found_item {
 	struct item_key key;
 	const struct item *item; /* NULL: it is packed */
 	const void *packed;
 	size_t packed_bytes;
 };
-/* Called with one item at a time, which is borrowed during the call. Any result but 0 ends the
- * reading call, which then returns OUTCOME_LOCAL, or SETUP if the result is -EBADMSG: the item is
- * damaged. */
+/* Called with one item at a time, borrowed during the call. A result other than 0 ends the read,
+ * which then returns OUTCOME_LOCAL, or SETUP for -EBADMSG (a damaged item). */
 typedef int found_visitor(void *arg, const struct found_item *found);
