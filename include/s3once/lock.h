@@ -36,10 +36,11 @@
  * thread may change them, and no thread may fork, unless the child execs at once. It ignores
  * SIGPIPE unless the program handles it. Credentials may come from a child process
  * (credential_process). If the program ignores SIGCHLD, or waits for any child, the exit status of
- * that child is lost and counts as success. Warnings that belong to no lock, such as about
- * credentials that cannot be renewed, go to standard error or where s3once_set_log() says (log.h).
+ * that child is lost and counts as success. Warnings that do not belong to a lock, for example
+ * about credentials that cannot be renewed, go to standard error, or to the function of
+ * s3once_set_log() (log.h).
  *
- * A program goes on working with later versions of the library of the same soname. They add members
+ * A program keeps working with later versions of the library with the same soname. They add members
  * at the end of the structs that they pass to the program, and values to the enums, so ignore
  * events of unknown types. New options take the place of `reserved` members. */
 #ifndef S3ONCE_LOCK_H
@@ -65,39 +66,39 @@ enum s3once_lock_dialect {
 	/* python_dynamodb_lock. The keys are "lock_key" and "sort_key", whose default is "-". */
 	S3ONCE_LOCK_PYTHON,
 	/* dynamo-dlm. The keys are "resource_id" and "concurrency_id", the number of the slot. Its
-	 * leases end by the wall clock, as its users expect. We read the service's clock; that
-	 * client reads its host's. */
+	 * leases end by the wall clock, as its users expect: in this library by the service's
+	 * clock, in dynamo-dlm by that of its host. */
 	S3ONCE_LOCK_DLM,
 };
 
-/* How a lock is released: the state of its row afterwards. */
+/* The state of a row after its lock was released. */
 enum s3once_lock_release_by {
 	/* As BY_MARK for go, SQLite and S3, and as BY_DELETE for all others. */
 	S3ONCE_LOCK_BY_DEFAULT = 0,
 	/* The row is deleted. */
 	S3ONCE_LOCK_BY_DELETE,
-	/* The row stays with its data, marked as released. Only java and go support this among the
-	 * tables. S3 always does it. */
+	/* The row stays with its data, marked as released. Of the tables, only those of java and go
+	 * support this. In S3, it is the only way. */
 	S3ONCE_LOCK_BY_MARK,
 };
 
-/* Where fencing tokens come from. ROW and COUNTER count apart, so all users of a key have to use
+/* The source of fencing tokens. ROW and COUNTER count separately, so all users of a key have to use
  * the same one. */
 enum s3once_lock_tokens {
 	/* As COUNTER. */
 	S3ONCE_LOCK_TOKENS_DEFAULT = 0,
-	/* An attribute of the row, in the write that acquires it. This is for rows that are
-	 * released by mark, are written by this program alone, and have one slot. */
+	/* An attribute of the row, in the write that acquires it. It is for locks with one slot,
+	 * whose rows are released by mark and written by this program alone. */
 	S3ONCE_LOCK_TOKENS_ROW,
-	/* An item beside the lock, which takes one more write. Its count survives the deletion of
-	 * the row. The row has no token then, so that `token` of struct s3once_lock_info is 0. The
-	 * java client cannot read the item, so that its getAllLocksFromDynamoDB() fails. */
+	/* An item beside the lock, which costs one more write. Its count survives the deletion of
+	 * the row. The row has no token, so `token` of struct s3once_lock_info is 0. The java
+	 * client cannot read the item, so its getAllLocksFromDynamoDB() fails. */
 	S3ONCE_LOCK_TOKENS_COUNTER,
-	/* There are no tokens, and s3once_lock_token() is 0. */
+	/* No tokens: s3once_lock_token() is 0. */
 	S3ONCE_LOCK_TOKENS_NONE,
 };
 
-/* Description of a failure. It holds its strings itself, and is owned by the caller. */
+/* Description of a failure. It contains its strings, and is owned by the caller. */
 struct s3once_lock_error {
 	/* A sentence without a full stop, which is cut if it is too long. */
 	char text[1000];
@@ -112,18 +113,19 @@ struct s3once_lock_error {
 struct s3once_lock;
 
 enum s3once_lock_event_type {
-	/* Less than suspect_ms is left, since heartbeats do not get through. */
+	/* Less than suspect_ms of the lease is left, since heartbeats fail. */
 	S3ONCE_LOCK_SUSPECT,
-	/* The lock was renewed after SUSPECT or EXPIRED. It was ours all the time. */
+	/* The lock was renewed after SUSPECT or EXPIRED. No other client had it meanwhile. */
 	S3ONCE_LOCK_RECOVERED,
-	/* The row is another owner's, or is gone. The lock is lost for good. `text` is the reason,
-	 * and `owner` the new owner. */
+	/* Another owner has the row, or it is gone. The lock is lost for good. `text` is the
+	 * reason, and `owner` the new owner. */
 	S3ONCE_LOCK_LOST,
-	/* The lease ran out, and others may take the lock from now on. A SUSPECT came before. */
+	/* The lease has expired, and other clients may take the lock. SUSPECT was reported
+	 * before. */
 	S3ONCE_LOCK_EXPIRED,
-	/* Two consecutive heartbeats have failed, of any locks of the client. `lock` is NULL, and
-	 * `text` is the reason. The event is reported again only after a heartbeat has got
-	 * through. */
+	/* Two consecutive heartbeats of any locks of the client have failed. `lock` is NULL, and
+	 * `text` is the reason. The event is not reported again before a heartbeat has
+	 * succeeded. */
 	S3ONCE_LOCK_OUTAGE,
 };
 
@@ -135,12 +137,12 @@ struct s3once_lock_event {
 	const char *key, *sort_key;
 	/* A sentence without a full stop. */
 	const char *text;
-	/* The new owner, or "" if it is not known. */
+	/* The new owner, or "" if unknown. */
 	const char *owner;
 };
-/* A thread of the client calls this, one call at a time. s3once_locks_free() waits for a call that
- * is under way, and no call begins after that. A callback may call any function of this interface
- * except s3once_locks_free(). */
+/* Called by a thread of the client, one call at a time. s3once_locks_free() waits for the call
+ * under way, and prevents further ones. A callback may call any function of this interface except
+ * s3once_locks_free(). */
 typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *event);
 
 /* Options of a client. Zero the struct, and set the members that differ from the default. Times
@@ -148,15 +150,15 @@ typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *eve
 struct s3once_locks_options {
 	/* "dynamodb:TABLE", "s3://BUCKET/PREFIX", "sqlite:PATH" or "local". NULL: "local", which is
 	 * a file of this user. Each user, and each unit with a STATE_DIRECTORY, has its own. Units
-	 * of the same user share locks by "sqlite:PATH". That file, too, can be used by its owner
-	 * alone, so users share a table or a bucket.
+	 * of the same user share locks by "sqlite:PATH". Only the owner of that file can use it, so
+	 * several users need a table or a bucket.
 	 *
-	 * Locks in S3 need a service that honours conditional writes. The first lock that is
-	 * acquired tries that out, which may take some seconds, and the result is kept in the
-	 * bucket. On a service that does not honour them, acquiring fails with -EIO. */
+	 * Locks in S3 need a service that honours conditional writes. The first call that acquires
+	 * a lock tests this, which may take some seconds, and the result is kept in the bucket. On
+	 * a service that does not honour them, acquiring fails with -EIO. */
 	const char *place;
-	/* The dialect of a DynamoDB table. With SQLite and S3 it has to be S3ONCE_LOCK_JAVA, which
-	 * is the default. */
+	/* The dialect of a DynamoDB table. With SQLite and S3 it must be S3ONCE_LOCK_JAVA, the
+	 * default. */
 	enum s3once_lock_dialect dialect;
 	/* The names of the table's key attributes. NULL: those of the dialect. A sort_name gives
 	 * rows of java and go a sort key. */
@@ -166,11 +168,11 @@ struct s3once_locks_options {
 	const char *owner;
 	/* The length of a lease, from 1 s to one day. 0: 20 s. */
 	uint64_t lease_ms;
-	/* The time from one heartbeat to the next, at most half of the lease. 0: a quarter of it.
+	/* The interval between heartbeats, at most half of the lease. 0: a quarter of the lease.
 	 */
 	uint64_t heartbeat_ms;
-	/* Send no heartbeats except by s3once_lock_heartbeat(). A holder that makes no progress
-	 * then loses its lock. */
+	/* Send heartbeats only by s3once_lock_heartbeat(), so that a holder without progress loses
+	 * its lock. */
 	int manual;
 	/* S3ONCE_LOCK_SUSPECT is reported when less than this is left of a lease. It is less than
 	 * lease_ms - heartbeat_ms, or with `manual` at most the lease. 0: half of lease_ms -
@@ -178,94 +180,93 @@ struct s3once_locks_options {
 	uint64_t suspect_ms;
 	enum s3once_lock_release_by release_by;
 	enum s3once_lock_tokens tokens;
-	/* Acquire locks also in a global table whose replicas are not strongly consistent: each
-	 * Region judges by its own replica, so that a lock excludes only clients of the same
-	 * Region. Without this, such a table is refused (-EIO) where dynamodb:DescribeTable is
+	/* Accept a global table whose replicas are not strongly consistent. Each Region checks
+	 * conditions against its own replica, so a lock excludes only clients of the same Region.
+	 * Without this option, such a table is refused (-EIO), if dynamodb:DescribeTable is
 	 * allowed. */
 	int allow_replicas;
-	/* The longest pause between two reads of the row of a lock that is waited for. 0: 1 s. */
+	/* While waiting for a lock, the longest pause between two reads of its row. 0: 1 s. */
 	uint64_t poll_ms;
-	/* A directory that remembers for how long others' rows have not changed, so that programs
-	 * which run only for a moment can take over a lock whose holder died. It is made if it is
-	 * missing, but its parents are not. NULL: nothing is remembered. "": a directory in this
-	 * user's own state. */
+	/* A directory for recording how long the rows of other owners have not changed. With it,
+	 * even a program that runs only briefly can take over the lock of a dead holder. A missing
+	 * directory is created, but not its parents. NULL: nothing is recorded. "": a directory in
+	 * this user's own state. */
 	const char *observations;
 	/* Access to the services; endpoint_url is that of S3. NULL leaves each to the environment
 	 * and the profile. */
 	const char *dynamodb_endpoint_url, *endpoint_url, *region, *profile, *ca_bundle;
-	/* How long one attempt at a request may take. 0: a quarter of the lease. */
+	/* Time limit of one attempt at a request. 0: a quarter of the lease. */
 	uint64_t request_timeout_ms;
 	/* The program changes no lock: it calls only s3once_lock_get() and s3once_lock_list(), and
-	 * s3once_lock_acquire() returns -EINVAL. An SQLite file is then read even if its file
-	 * system is full or read only, and never made. If it is missing, s3once_locks_open()
-	 * returns -EIO; but "local" without a file has no locks. */
+	 * s3once_lock_acquire() returns -EINVAL. An SQLite file is read even if its file system is
+	 * full or read-only, and is never created. If it is missing, s3once_locks_open() returns
+	 * -EIO, except that a missing file of "local" counts as empty. */
 	int read_only;
-	/* The locks already exist, for a program that renews, releases or breaks them. A missing
-	 * SQLite file is then as with read_only, and so is s3once_lock_acquire(). */
+	/* For a program that only renews, releases or breaks existing locks. A missing SQLite file
+	 * and s3once_lock_acquire() are treated as with read_only. */
 	int must_exist;
-	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
-	 * so fetch them. */
+	/* NULL: events are queued for s3once_locks_next_event(). The queue has no limit, so fetch
+	 * them. */
 	s3once_lock_callback *callback;
 	void *callback_arg;
-	/* Options of later versions; all 0. A library that does not know an option refuses it
-	 * (-EINVAL). The structs below have such members, too. */
+	/* For options of later versions; all 0. A library that does not know an option returns
+	 * -EINVAL. The structs below have such members, too. */
 	uint64_t reserved[16];
 };
 
 /* A client: one store with its connections, its heartbeats and its locks. */
 struct s3once_locks;
 
-/* Opens a client, which s3once_locks_free() frees. It sends nothing, and makes an SQLite file if
- * that is missing (see read_only and must_exist). It starts threads, in which all signals are
- * blocked. */
+/* Opens a client. Free it with s3once_locks_free(). It sends nothing, creates a missing SQLite file
+ * (see read_only and must_exist), and starts threads, which block all signals. */
 S3ONCE_PUBLIC int s3once_locks_open(const struct s3once_locks_options *options,
 	struct s3once_locks **ret_locks, struct s3once_lock_error *ret);
-/* Ends every wait and releases all locks, several at once. With `keep` only their heartbeats end,
- * and the locks run out or are resumed. It takes at most about timeout_ms. Locks that could not be
- * released by then run out, and -EIO is returned.
+/* Ends every wait and releases all locks, several at once. With `keep`, only their heartbeats end,
+ * and the locks expire or are resumed. It takes at most about timeout_ms. Locks that could not be
+ * released by then expire, and -EIO is returned.
  *
- * It may be called again, also to release locks that a first call kept. One thread calls it at a
- * time, and no handle is freed meanwhile. */
+ * It may be called again, for example to release locks that the first call kept. Only one thread
+ * may call it at a time, and no handle may be freed meanwhile. */
 S3ONCE_PUBLIC int s3once_locks_close(
 	struct s3once_locks *locks, int keep, uint64_t timeout_ms, struct s3once_lock_error *ret);
-/* Closes the client, with `keep`, unless it was closed before. Then it frees the client with all
- * its handles. It is called once, when no other call is under way. NULL is ignored. */
+/* Closes the client with `keep`, unless it was closed before, and frees it with all of its handles.
+ * Call it once, when no other call is under way. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_locks_free(struct s3once_locks *locks);
 
 /* Options for making a table. Zero the struct, and set the members that differ from the default. */
 struct s3once_locks_table {
-	/* Provisioned capacity. If one of them is 0, it is 1. If both are 0, the table is on
-	 * demand. */
+	/* Provisioned capacity. If only one of them is 0, it becomes 1. If both are 0, the table is
+	 * on demand. */
 	uint64_t read_units, write_units;
 	/* The attribute for which time to live is turned on (python: "expiry_time"). NULL: none.
-	 * Not for go, which copies attributes that it does not know without renewing them. */
+	 * Not for go, whose client copies unknown attributes without renewing them. */
 	const char *ttl_name;
-	/* Name, value, name, value, and so on, then NULL. Or NULL: no tags. */
+	/* Name, value, name, value, …, NULL. NULL: no tags. */
 	const char *const *tags;
-	/* How long to wait until the table can be used. 0: 5 min. */
+	/* Time limit for the table to become usable. 0: 5 min. */
 	uint64_t timeout_ms;
 	uint64_t reserved[16];
 };
-/* Makes the table and waits until it can be used. A table that already exists with these keys is no
- * failure, and *ret_created says whether this call made it. A server without time to live is no
- * failure either; ret->text mentions it. For S3, a trial finds out whether the bucket honours
- * conditional writes, and *ret_created stays 0. For SQLite nothing is done. */
+/* Creates the table and waits until it can be used. *ret_created is 0 if it already existed with
+ * these keys, which is not a failure. Neither is a server without time to live; ret->text mentions
+ * it. For S3, tests whether the bucket honours conditional writes, and *ret_created stays 0. For
+ * SQLite, does nothing. */
 S3ONCE_PUBLIC int s3once_locks_init(struct s3once_locks *locks,
 	const struct s3once_locks_table *table, int *ret_created, struct s3once_lock_error *ret);
 
-/* A descriptor that poll() shows as readable while events wait, or -1 if there is a callback. It is
- * valid until s3once_locks_free(). */
+/* A descriptor that is readable for poll() while events are queued, or -1 if there is a callback.
+ * It is valid until s3once_locks_free(). */
 S3ONCE_PUBLIC int s3once_locks_event_fd(const struct s3once_locks *locks);
-/* Hands the oldest waiting event to `callback` and returns 1, or returns 0 if none waits. */
+/* Passes the oldest queued event to `callback` and returns 1, or returns 0 if there is none. */
 S3ONCE_PUBLIC int s3once_locks_next_event(
 	struct s3once_locks *locks, s3once_lock_callback *callback, void *arg);
 
-/* The requests that were sent, by kind. Returns the name of kind i from 0 on, such as "UpdateItem",
- * and its count in *ret_count; NULL past the last kind. The string is static. */
+/* Counts the sent requests by kind. Returns the name of kind i (from 0), such as "UpdateItem", and
+ * its count in *ret_count; NULL after the last kind. The string is static. */
 S3ONCE_PUBLIC const char *s3once_locks_requests(
 	const struct s3once_locks *locks, size_t i, uint64_t *ret_count);
 
-/* One more attribute of a row. It is written as a string. */
+/* An additional attribute of a row. It is written as a string. */
 struct s3once_lock_attribute {
 	const char *name, *value;
 };
@@ -273,14 +274,13 @@ struct s3once_lock_attribute {
 /* A request for a lock. Zero the struct, set the key, and the members that differ from the
  * default. */
 struct s3once_lock_request {
-	/* 1 to 1,000 bytes. In a table it must not begin with "s3once-token:", and in an SQLite
-	 * file and in S3 it must not have a byte 1. In S3 the object's key has at most 1,024 bytes,
-	 * of which each special character takes three. */
+	/* 1 to 1,000 bytes. In a table it must not begin with "s3once-token:"; in an SQLite file
+	 * and in S3 it must not contain a byte 1. In S3 the object's key has at most 1,024 bytes,
+	 * and each special character takes three of them. */
 	const char *key;
 	/* NULL: none (python: "-"). */
 	const char *sort_key;
-	/* How long to wait for the lock. 0: try once. UINT64_MAX: forever, so that there is no
-	 * -EBUSY. */
+	/* Time limit for waiting. 0: try once. UINT64_MAX: wait forever, without -EBUSY. */
 	uint64_t wait_ms;
 	/* The length of this lock's lease. 0: the client's. */
 	uint64_t lease_ms;
@@ -288,41 +288,41 @@ struct s3once_lock_request {
 	 * go). */
 	const void *data;
 	size_t data_bytes;
-	/* Further attributes for the row, at most 20, whose names and values have at most 64 KiB
-	 * together. */
+	/* At most 20 additional attributes for the row, with a total of 64 KiB for names and
+	 * values. */
 	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
-	/* How many owners may hold the lock at once, up to 1,000. 0: one. All users of a key have
-	 * to pass the same number. The row of slot N > 0 is that of "KEY#N" (dlm: of the number),
-	 * so do not acquire a lock by such a key. The tokens of all slots come from one counter. */
+	/* The number of owners that may hold the lock at once, up to 1,000. 0: one. All users of a
+	 * key have to pass the same number. The row of slot N > 0 has the key "KEY#N" (dlm: the
+	 * number), so no other lock may have such a key. The tokens of all slots come from one
+	 * counter. */
 	unsigned slots;
-	/* If this client holds the lock already, it gets the same handle again. Otherwise its own
-	 * lock is waited for like that of another owner. */
+	/* If this client already holds the lock, return the same handle again. Without this option,
+	 * a client waits for its own lock as for that of another owner. */
 	int reentrant;
 	uint64_t reserved[16];
 };
-/* Acquires a lock. While another owner holds it, the row is read again after random pauses, which
- * grow to poll_ms, and at the moment when the holder's lease must have run out. A failed request is
- * retried until wait_ms is over, but for at least 5 s and for at most the lease. So the call may
- * take that much longer than wait_ms. A request that is retried for longer than 6 s is reported by
- * a warning with its failure.
+/* Acquires a lock. While another owner holds it, the row is read after random pauses, which grow to
+ * poll_ms, and at the time at which the holder's lease must have expired. A failed request is
+ * retried until wait_ms is over, but for at least 5 s and at most the lease, so the call may take
+ * that much longer than wait_ms. If a request is retried for longer than 6 s, a warning reports its
+ * failure.
  *
- * *ret_lock is freed by s3once_lock_free(), or with the client. */
+ * Free *ret_lock with s3once_lock_free(), or with the client. */
 S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock **ret_lock,
 	struct s3once_lock_error *ret);
 /* Releases a lock. Call it once for each time the lock was acquired. The last call ends the
- * heartbeats, whatever it returns. -ESTALE means that the lock had been lost. -EIO means that it is
- * not known whether the lock was released: repeat the call, or leave the lock to be freed when its
- * lease runs out. */
+ * heartbeats, regardless of its result. -ESTALE means that the lock had been lost. -EIO means that
+ * it is unknown whether the lock was released: repeat the call, or let the lease expire. */
 S3ONCE_PUBLIC int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Ends the heartbeats and frees the handle, without releasing the lock. Call it once, when no other
  * call on the handle is under way. All users of a lock that was acquired several times
- * (`reentrant`) have the same handle, and only the last of them may free it. NULL is ignored. */
+ * (`reentrant`) share a handle, and only the last of them may free it. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_lock_free(struct s3once_lock *lock);
 
-/* The time in ms for which the lock is surely still held. It is 0 if the lock is lost, expired or
- * released. Lock-free. */
+/* The time in ms for which the lock is certainly still held; 0 if it is lost, expired or released.
+ * Lock-free. */
 S3ONCE_PUBLIC uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock);
 /* Whether the lock is lost for good. Lock-free. */
 S3ONCE_PUBLIC int s3once_lock_is_lost(const struct s3once_lock *lock);
@@ -333,34 +333,34 @@ S3ONCE_PUBLIC uint64_t s3once_lock_token(const struct s3once_lock *lock);
 S3ONCE_PUBLIC const char *s3once_lock_key(const struct s3once_lock *lock);
 S3ONCE_PUBLIC const char *s3once_lock_owner(const struct s3once_lock *lock);
 S3ONCE_PUBLIC unsigned s3once_lock_slot(const struct s3once_lock *lock);
-/* The row's data, as acquired or last set; NULL if there is none. It is borrowed until it is set or
+/* The row's data, as acquired or last set; NULL if there is none. Borrowed until it is set again or
  * the handle is freed. */
 S3ONCE_PUBLIC const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes);
 
-/* One more attribute of the row as it was acquired, which this holder wrote or an earlier one left.
- * NULL if there is none, or if it is not a string. It is borrowed until s3once_lock_free(). */
+/* An additional attribute of the acquired row, from this holder or an earlier one. NULL if there is
+ * none, or if it is not a string. Borrowed until s3once_lock_free(). */
 S3ONCE_PUBLIC const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name);
 
 /* Renews the lease now. This takes at most about half of the lease. -ESTALE means that the lock is
- * lost. -EIO means that it is not known whether the lease was renewed: the lease goes on at least
- * as before, and the call may be repeated. The two functions below fail in the same ways. */
+ * lost. -EIO means that it is unknown whether the lease was renewed: the old lease stays valid, and
+ * the call may be repeated. The two functions below fail in the same ways. */
 S3ONCE_PUBLIC int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Renews the lease if less than `ms` are left. If `ms`, which is at most 21 hours, is more than
  * nine tenths of the lock's lease, the lease becomes ms + ms / 8 + 1 s. */
 S3ONCE_PUBLIC int s3once_lock_ensure(
 	struct s3once_lock *lock, uint64_t ms, struct s3once_lock_error *ret);
-/* Replaces the data, of at most 256 KiB, or deletes it if it is NULL, and renews the lease. Java
- * and go have data. */
+/* Replaces the data, or deletes it if NULL, and renews the lease. The data has at most 256 KiB.
+ * Only java and go support data. */
 S3ONCE_PUBLIC int s3once_lock_set_data(
 	struct s3once_lock *lock, const void *data, size_t bytes, struct s3once_lock_error *ret);
 
 /* Writes a text from which any process can make a handle of this lock (s3once_lock_resume()). It
- * has letters, digits, '-' and '_' only. At most `size` bytes are written, and they are always
- * terminated. -ENOSPC means that `size` is too small; 3,200 is enough. */
+ * consists of letters, digits, '-' and '_'. Writes at most `size` bytes, always with a NUL. -ENOSPC
+ * means that `size` is too small; 3,200 is enough. */
 S3ONCE_PUBLIC int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size);
-/* Makes a handle from that text. It reads the row once, and returns -ESTALE if it is another
- * owner's. How much of the lease is left is not known until it is renewed, and
- * s3once_lock_remaining_ms() is 0. Heartbeats begin with the first s3once_lock_heartbeat(). */
+/* Makes a handle from that text. Reads the row once, and returns -ESTALE if another owner has it.
+ * Until the lease is renewed, its remaining time is unknown, and s3once_lock_remaining_ms() is 0.
+ * Heartbeats begin with the first s3once_lock_heartbeat(). */
 S3ONCE_PUBLIC int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret);
 
@@ -370,15 +370,15 @@ struct s3once_lock_info {
 	const char *key, *sort_key, *owner, *version;
 	/* 0 if the row is marked as released. A row that cannot be understood counts as held. */
 	int held;
-	/* Whether the row can be understood. If not, `why` has the fault, and the row never counts
+	/* Whether the row can be understood. If not, `why` is the reason, and the row never counts
 	 * as stale. */
 	int understood;
 	const char *why;
-	/* The length of the lease, or 0 if it is not known. */
+	/* The length of the lease, or 0 if unknown. */
 	uint64_t lease_ms;
-	/* The time for which this client, or its observations, have seen this version. Only
-	 * s3once_lock_get() sets it, and only for a row that is held and understood. Otherwise it
-	 * is 0. */
+	/* The time since this client, or one with the same observations, first saw this version.
+	 * Only s3once_lock_get() sets it, and only for a row that is held and understood. Otherwise
+	 * it is 0. */
 	uint64_t unchanged_ms;
 	/* The fencing token in the row (S3ONCE_LOCK_TOKENS_ROW), or 0 if there is none. */
 	uint64_t token;
@@ -386,15 +386,15 @@ struct s3once_lock_info {
 	int64_t expires_s;
 	const void *data;
 	size_t data_bytes;
-	/* Further attributes, of which only strings are shown. */
+	/* Additional attributes; only strings are listed. */
 	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
 };
-/* Returns 0 to go on. Any other value ends s3once_lock_get() or s3once_lock_list(), and becomes its
- * result. */
+/* Returns 0 to continue. Any other value ends s3once_lock_get() or s3once_lock_list(), and becomes
+ * its result. */
 typedef int s3once_lock_visitor(void *arg, const struct s3once_lock_info *info);
 /* Reads one row consistently, and calls the visitor once. The row of slot N > 0 has the key
- * "KEY#N", or for dlm the sort_key "N". -ENOENT means that the lock is free and no row is left. */
+ * "KEY#N", or for dlm the sort_key "N". -ENOENT means that the lock is free and has no row. */
 S3ONCE_PUBLIC int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sort_key,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret);
 /* Visits all rows whose key begins with `prefix`, in no order, by a scan of the table. NULL: all
@@ -402,7 +402,7 @@ S3ONCE_PUBLIC int s3once_lock_get(struct s3once_locks *locks, const char *key, c
 S3ONCE_PUBLIC int s3once_lock_list(struct s3once_locks *locks, const char *prefix,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret);
 /* Releases the lock of another owner, provided that its row still has this version. -EAGAIN means
- * that it has another version, and -ENOENT that nobody holds the lock, so that nothing was done. */
+ * that it has another version, and -ENOENT that the lock is not held, so that nothing was done. */
 S3ONCE_PUBLIC int s3once_lock_break(struct s3once_locks *locks, const char *key,
 	const char *sort_key, const char *if_version, struct s3once_lock_error *ret);
 
