@@ -82,16 +82,18 @@ static uint64_t large_bytes_left(const struct s3once_counts *counts)
 		counts->large.bytes_found, counts->large.bytes_ended + counts->bytes_under_way);
 }
 
-static unsigned small_in_flight(const struct s3once_counts *counts)
+/* A large file that S3 has refused is not in flight, and still counts as a large one. */
+static uint64_t small_in_flight(const struct s3once_counts *counts)
 {
-	return counts->in_flight - counts->large.in_flight;
+	return positive_difference(counts->in_flight, counts->large.in_flight);
 }
 
 /* Returns the number of small files whose sending has not begun. */
 static uint64_t small_files_left(const struct s3once_counts *counts)
 {
 	const uint64_t files = counts->found - s3once_counts_settled(counts);
-	const uint64_t large_files = counts->large.found - counts->large.ended;
+	/* A file may have become large only after it was found. */
+	const uint64_t large_files = positive_difference(counts->large.found, counts->large.ended);
 	return positive_difference(
 		positive_difference(files, large_files), small_in_flight(counts));
 }

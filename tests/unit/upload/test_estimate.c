@@ -177,9 +177,34 @@ static void check_unknown(void)
 	CHECK(estimate_seconds_left(&estimate, &counts) < 0);
 }
 
+/* A file that was small when it was found, and large when it had ended, hides no small files. Nor
+ * does a large file that waits for the fate of others that were refused, and is not in flight. */
+static void check_small_files_left(void)
+{
+	const struct estimate estimate = {
+		.large = MIB, .large_s = 10, .small = 100, .max_small = 100};
+	const struct s3once_counts before = {.found = 2000,
+		.uploaded = 1000,
+		.bytes_found = 2 * MIB,
+		.bytes_settled = MIB,
+		.in_flight = 4,
+		.scan_complete = 1,
+		.seconds = 10};
+	struct s3once_counts counts = before;
+	counts.large.ended = 1;
+	counts.large.bytes_ended = 2 * MIB;
+	CHECK_INT((int64_t)estimate_seconds_left(&estimate, &counts), 9);
+	counts = before;
+	counts.in_flight = 0;
+	counts.large.found = counts.large.in_flight = 1;
+	counts.large.bytes_found = MIB;
+	CHECK_INT((int64_t)estimate_seconds_left(&estimate, &counts), 10);
+}
+
 int main(void)
 {
 	check_rate();
+	check_small_files_left();
 	check_unknown();
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
 		check_run(&runs[i]);
