@@ -33,16 +33,16 @@ extern "C" {
 
 /* The caller's statement about the bucket. */
 enum s3once_bucket_is {
-	/* It is the bucket of these marks. S3 has to show one of their objects before they are
-	 * trusted. */
+	/* It is the bucket of these marks. They are trusted only once S3 has shown one of their
+	 * objects. */
 	S3ONCE_BUCKET_KNOWN = 0,
 	/* It may be a new one: the run begins without marks if this is not the bucket of the marks,
-	 * or if S3 denies access to the objects by which the bucket is recognised. Each file is
-	 * then compared with the objects of the bucket, and uploaded if it is not there. The
-	 * earlier marks are set aside, not deleted. */
+	 * or if S3 denies access to the objects that identify the bucket. Each file is then
+	 * compared with the content of the bucket, and uploaded if it is missing there. The earlier
+	 * marks are set aside, not deleted. */
 	S3ONCE_BUCKET_NEW,
-	/* It is surely the bucket of these marks, even if none of the objects that prove it is
-	 * left. This needs bucket_id_object, by which the bucket is recognised from then on. */
+	/* It is certainly the bucket of these marks, even if none of the objects that identify it
+	 * are left. This requires bucket_id_object, which identifies the bucket from then on. */
 	S3ONCE_BUCKET_SAME,
 };
 
@@ -50,13 +50,13 @@ enum s3once_bucket_is {
 enum s3once_if_changed {
 	/* It is reported, and the run ends with S3ONCE_EXIT_FILES. */
 	S3ONCE_CHANGED_FAIL = 0,
-	/* It replaces the version that was uploaded by these marks. A version that another client
-	 * has uploaded, and that was once found to be this file, stays: that is reported, and the
-	 * run ends with S3ONCE_EXIT_FILES. */
+	/* It replaces a version that was uploaded with these marks. A version that another client
+	 * had uploaded, and that was adopted since it had the file's content, stays: it is
+	 * reported, and the run ends with S3ONCE_EXIT_FILES. */
 	S3ONCE_CHANGED_REPLACE,
 	/* The uploaded version stays, and the file is counted as outdated. */
 	S3ONCE_CHANGED_SKIP,
-	/* It replaces the version that the marks know, even if another client has uploaded that. */
+	/* It replaces the version in the marks, even if another client has uploaded it. */
 	S3ONCE_CHANGED_REPLACE_ANY,
 };
 
@@ -70,7 +70,7 @@ enum s3once_remove_even {
 	S3ONCE_REMOVE_FOREIGN = 4,
 };
 
-/* How a run ended. The values are the exit statuses of the command line. */
+/* The result of a run. The values are the exit statuses of the command line. */
 enum s3once_exit {
 	/* Every file is in S3, and S3 has proven its content. */
 	S3ONCE_EXIT_OK = 0,
@@ -84,7 +84,8 @@ enum s3once_exit {
 	S3ONCE_EXIT_HELD = 4,
 	/* This run lost its lease to another uploader, and stopped. */
 	S3ONCE_EXIT_FENCED = 5,
-	/* max_duration_ms or max_transfer_bytes ended the run. The next one goes on from there. */
+	/* max_duration_ms or max_transfer_bytes ended the run. The next run continues from
+	 * there. */
 	S3ONCE_EXIT_LIMIT = 6,
 	/* s3once_push_stop() was called. The command line adds the number of the signal. */
 	S3ONCE_EXIT_STOPPED = 128,
@@ -92,21 +93,21 @@ enum s3once_exit {
 
 /* The limit that kept a run from sending more requests at once. */
 enum s3once_limited_by {
-	/* Nothing did: there were too few files to need more. */
+	/* None: there were too few files to need more. */
 	S3ONCE_LIMITED_BY_FILES = 0,
 	/* `concurrency` allows no more, which is 1,024 at most. */
 	S3ONCE_LIMITED_BY_CEILING,
-	/* With more at once, each answer of the services or the marks took longer. */
+	/* With more requests, each reply of the services or the marks took longer. */
 	S3ONCE_LIMITED_BY_LATENCY,
 	/* A service asked for fewer. */
 	S3ONCE_LIMITED_BY_THROTTLING,
-	/* Twice as many would need more CPU time than this host has. */
+	/* Twice as many requests would need more CPU time than this host has. */
 	S3ONCE_LIMITED_BY_CPU,
 	/* The workers waited for the disk. */
 	S3ONCE_LIMITED_BY_DISK,
-	/* More would need more memory than memory_bytes allows. */
+	/* More requests would need more memory than memory_bytes. */
 	S3ONCE_LIMITED_BY_MEMORY,
-	/* More would need more descriptors than RLIMIT_NOFILE allows. */
+	/* More requests would need more descriptors than RLIMIT_NOFILE. */
 	S3ONCE_LIMITED_BY_DESCRIPTORS,
 	/* No more threads could be started. */
 	S3ONCE_LIMITED_BY_THREADS,
@@ -123,7 +124,7 @@ enum s3once_wait {
 	S3ONCE_WAIT_LIVE,
 	/* With `live`: the log is empty, or has no whole line yet. */
 	S3ONCE_WAIT_NO_LINE,
-	/* A compressed log that is still being made, beside the log that it is made of. */
+	/* A compressed file that may be incomplete, beside its uncompressed log. */
 	S3ONCE_WAIT_COMPRESSING,
 	/* It may be a copy of a live log that is about to be emptied (copytruncate). */
 	S3ONCE_WAIT_COPY,
@@ -131,23 +132,23 @@ enum s3once_wait {
 	S3ONCE_WAIT_UNFINISHED,
 	/* It was renamed, removed or written to while the run examined it. */
 	S3ONCE_WAIT_CHANGED,
-	/* Another file of the same log waits or could not be read, and has to be known first. */
+	/* Another file of the same log waits or could not be read, and must be identified first. */
 	S3ONCE_WAIT_FAMILY,
 	S3ONCE_WAITS /* the number of reasons, with NONE */
 };
 
-/* The files that wait for the same reason. */
+/* The files that wait for one reason. */
 struct s3once_waiting {
 	uint64_t files;
 	/* The earliest modification time among them, in ns since 1970. Empty files do not count,
-	 * since no data waits with them: INT64_MAX if all are empty. */
+	 * since they have no data: INT64_MAX if all are empty. */
 	int64_t oldest_ns;
 	/* The path of that file, or of any of them if all are empty. */
 	const char *path;
 	/* The reason in a few words, such as "may still be written to". */
 	const char *text;
 };
-/* A file that waits for longer than this is worth reporting even where only errors are. */
+/* A file that has waited longer than this is worth reporting even if only errors are reported. */
 #define S3ONCE_WAITS_LONG_S 86400
 
 /* One --exclude, --include or --exclude-from. Rules are in order, and the last one that matches
@@ -156,14 +157,14 @@ struct s3once_rule {
 	enum s3once_rule_kind {
 		S3ONCE_RULE_EXCLUDE = 0,
 		S3ONCE_RULE_INCLUDE,
-		/* `pattern` is the path of a file. Each of its lines is a pattern of files that are
-		 * excluded, but for empty lines and those that begin with # or ;. */
+		/* `pattern` is the path of a file with a pattern of excluded files in each line.
+		 * Empty lines, and lines that begin with # or ;, are ignored. */
 		S3ONCE_RULE_EXCLUDE_FROM,
 	} kind;
 	const char *pattern;
 };
 
-/* A limit of bandwidth that holds from a time of day on. */
+/* A bandwidth limit from a time of day on. */
 struct s3once_rate {
 	/* The minute of the day, 0 to 1439. */
 	unsigned minute;
@@ -172,40 +173,40 @@ struct s3once_rate {
 };
 #define S3ONCE_RATE_MIN 8192
 
-/* One setting of how objects are stored. Its name is that of an option of the command line without
- * the dashes, such as "storage-class", "metadata" or "sse-c-key-file" (s3once-push(1), OBJECTS).
- * The setting "header" has a value such as "Cache-Control: max-age=3600". */
+/* A setting for the storage of objects. Its name is that of the command-line option without the
+ * dashes, such as "storage-class", "metadata" or "sse-c-key-file" (s3once-push(1), OBJECTS). The
+ * setting "header" has a value such as "Cache-Control: max-age=3600". */
 struct s3once_setting {
 	const char *name, *value;
 };
 
-/* Types of events. The members of struct s3once_event that each sets are named in brackets; all
+/* Types of events. In brackets are the members of struct s3once_event that each type sets; all
  * others are "", 0 or NULL. */
 enum s3once_event_type {
 	/* The run begins. [key: the prefix; text: the name of the marks] */
 	S3ONCE_EVENT_START,
-	/* Something is worth a look, such as a pattern that matches nothing. [text] */
+	/* Information, for example about a pattern that matches nothing. [text] */
 	S3ONCE_EVENT_NOTE,
-	/* Something went wrong, and nothing was lost. [text] */
+	/* A problem without a loss. [text] */
 	S3ONCE_EVENT_WARNING,
 	/* This run has sent the file, S3 has proven it, and it is marked done. [path, key, bytes]
 	 */
 	S3ONCE_EVENT_UPLOADED,
-	/* S3 already held exactly this content, which is now marked done. [path, key, bytes] */
+	/* S3 already had exactly this content, which is now marked done. [path, key, bytes] */
 	S3ONCE_EVENT_ADOPTED,
 	/* The file has a new modification time, but the content that is marked done. The mark was
 	 * updated. [path, key] */
 	S3ONCE_EVENT_REFRESHED,
 	/* The file was done before. Reported only with report_skipped. [path, key] */
 	S3ONCE_EVENT_SKIPPED,
-	/* The file has changed since it was uploaded, and the object was left as it is
-	 * (S3ONCE_CHANGED_SKIP). [path, key, text] */
+	/* The file has changed since its upload, and the object was kept (S3ONCE_CHANGED_SKIP).
+	 * [path, key, text] */
 	S3ONCE_EVENT_OUTDATED,
 	/* The file would be uploaded (dry_run). [path, key, bytes] */
 	S3ONCE_EVENT_PLANNED,
 	/* A symbolic link was not followed. Reported only with report_skipped. [path] */
 	S3ONCE_EVENT_LINK,
-	/* The file is left for a later run. Reported only with report_skipped. [path, text, wait,
+	/* The file waits for a later run. Reported only with report_skipped. [path, text, wait,
 	 * mtime_ns] */
 	S3ONCE_EVENT_WAITING,
 	/* The file is larger than max_bytes and was skipped. Reported only with report_skipped.
@@ -217,33 +218,33 @@ enum s3once_event_type {
 	/* A socket, a named pipe or a device in a directory was skipped. Reported only with
 	 * report_skipped. [path, text] */
 	S3ONCE_EVENT_SPECIAL,
-	/* `rules` exclude the file, so it was not looked for, or a folder with all that is in it,
-	 * whose path ends in '/'. Reported only with report_skipped. [path] */
+	/* `rules` exclude the file, or a folder with everything in it, whose path then ends in '/'.
+	 * Reported only with report_skipped. [path] */
 	S3ONCE_EVENT_EXCLUDED,
-	/* The file has changed since it was uploaded, and its object was not replaced. Or `read` is
-	 * set, and the object is that of another producer (producer_id). [path, key, text] */
+	/* The file has changed since its upload, and its object was not replaced. With `read`: the
+	 * object was made by another producer (producer_id). [path, key, text] */
 	S3ONCE_EVENT_CHANGED,
-	/* Another uploader holds the file. This run waits for it, or with no_wait or dry_run gives
-	 * it up. [path, key, text] */
+	/* Another uploader holds the file. This run waits for it; with no_wait or dry_run, it gives
+	 * up the file. [path, key, text] */
 	S3ONCE_EVENT_HELD,
 	/* The file was not uploaded. [path, key or "", text, code, request_id] */
 	S3ONCE_EVENT_FAILED,
 	/* With `final`: the run ended before the file was in S3. The next one continues it. [path,
 	 * key, bytes] */
 	S3ONCE_EVENT_LEFT,
-	/* The file is started again, since it changed while it was read, or is tried again later,
-	 * since the server failed. [path, key, text, code, request_id] */
+	/* The file is started again, since it changed while it was read, or will be retried, since
+	 * the server failed. [path, key, text, code, request_id] */
 	S3ONCE_EVENT_RETRY,
 
-	/* With `removes`, for a file that is in S3, after the event that reports it there: */
+	/* With `removes`, after the event that reports the file in S3: */
 
 	/* It was proven again, and removed from this host. [path, key, bytes, version_id, etag,
 	 * checksum] */
 	S3ONCE_EVENT_REMOVED,
 	/* It was proven again, and moved below move_to. [as REMOVED] */
 	S3ONCE_EVENT_MOVED,
-	/* It is due for removal, but stays for now: remove_even does not name its kind, or it has
-	 * changed. [path, key, text] */
+	/* It is due for removal, but stays for now: remove_even does not include its kind, or it
+	 * has changed. [path, key, text] */
 	S3ONCE_EVENT_KEPT,
 	/* It is due for removal, but could not be proven again, or could not be removed. The run
 	 * ends with S3ONCE_EXIT_FILES. [path, key, text, code, request_id] */
@@ -275,30 +276,29 @@ enum s3once_event_type {
 	S3ONCE_EVENT_SUMMARY,
 };
 
-/* A larger file counts as large. Large and small files take turns, and the number of large bodies
- * that are sent at once has a limit of its own. */
+/* Files above this size are large. Large and small files take turns, and concurrent large bodies
+ * have a separate limit. */
 #define S3ONCE_SMALL_BYTES_MAX (1U << 20)
 
-/* The counts of a run so far. Once the run has ended by itself, `found` is the sum of uploaded,
- * adopted, refreshed, skipped, outdated, changed, failed, held, waiting, oversized, undersized,
- * links and special, and in a dry run of planned. */
+/* The counts of a run so far. If the run was not stopped early, `found` is at its end the sum of
+ * uploaded, adopted, refreshed, skipped, outdated, changed, failed, held, waiting, oversized,
+ * undersized, links and special, and in a dry run of planned. */
 struct s3once_counts {
-	/* Files that were found or expected, whatever became of them. Links and special files
-	 * count, too. */
+	/* All files that were found or expected, including links and special files. */
 	uint64_t found;
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, waiting, links,
 		special, outdated, oversized, undersized;
 	uint64_t planned; /* in a dry run only */
-	/* Files that `rules` exclude, and folders that they exclude whole, each as one. They do not
-	 * count as found. */
+	/* Files that `rules` exclude; a folder that is excluded as a whole counts as one. Not
+	 * included in `found`. */
 	uint64_t excluded;
-	/* Set only with `final`: the files that this run found and could not finish, and the bytes
-	 * of their content. */
+	/* Set only with `final`: the files that this run found but did not finish, and their total
+	 * size. */
 	uint64_t left, bytes_left;
 
-	/* Results for the files that are in S3 and were due for removal. */
+	/* Results for files in S3 that were due for removal. */
 	uint64_t removed, moved, kept, not_removed;
-	uint64_t unproven;  /* those of not_removed that could not be proven to be in S3 */
+	uint64_t unproven;  /* part of not_removed: files that could not be proven to be in S3 */
 	uint64_t removable; /* in a dry run only */
 	/* The content of the files that were removed or moved. */
 	uint64_t bytes_removed;
@@ -310,42 +310,43 @@ struct s3once_counts {
 	uint64_t bytes_sent;
 	/* The content that was sent in this run. Bytes that are sent again count once. */
 	uint64_t bytes_moved;
-	/* The content of all files found so far, without those that max_bytes or min_bytes leaves
-	 * out. */
+	/* The content of all files found so far, except those that max_bytes or min_bytes
+	 * excludes. */
 	uint64_t bytes_found;
-	/* The content of the files that need nothing more. */
+	/* The content of files that need no more work. */
 	uint64_t bytes_settled;
-	/* The content of unfinished files that was sent, or that S3 holds and this run has
-	 * compared. */
+	/* The content of unfinished files that this run has sent, or has compared with parts in
+	 * S3. */
 	uint64_t bytes_under_way;
-	/* The content of unfinished files in parts that S3 keeps. A later run goes on from there.
+	/* The content of unfinished files in parts that S3 keeps, from which a later run continues.
 	 */
 	uint64_t bytes_kept;
-	/* The content of large files that S3 had in parts already, compared and not sent again. */
+	/* The content of large files in parts that S3 already had, which were compared and not sent
+	 * again. */
 	uint64_t bytes_resumed;
 
 	/* Files that are under way now. */
 	unsigned in_flight;
 	/* The same for large files alone: found, finished in this run, and the content that was
-	 * sent. They are counted apart because large files cost time by their bytes, and small ones
-	 * by their number. Bytes that are sent again count once. */
+	 * sent. They are counted separately, since the time for large files depends on their bytes,
+	 * and that for small ones on their number. Bytes that are sent again count once. */
 	struct {
 		uint64_t found, ended;
 		uint64_t bytes_found, bytes_ended, bytes_moved;
 		unsigned in_flight;
 	} large;
-	/* The highest number of requests allowed at once so far, and the limit that kept it
-	 * there. */
+	/* The highest limit of concurrent requests so far, and the reason why it was not higher. */
 	unsigned concurrency;
 	enum s3once_limited_by limited_by;
 	/* Whether `found` and bytes_found are final. */
 	int scan_complete;
-	/* Whether files are under way or looked for, and nothing has moved for give_up_after_ms, or
-	 * for a lease if that is longer. Then a file system or a callback hangs. */
+	/* Whether nothing has moved for give_up_after_ms, or for a lease if that is longer,
+	 * although files are under way or being searched for. A file system or a callback hangs
+	 * then. */
 	int is_stuck;
 	/* The time since the run began. */
 	double seconds;
-	/* For how long nothing has moved while the run waits for a service. */
+	/* The time for which nothing has moved while the run waits for a service. */
 	double still_seconds;
 #define S3ONCE_STILL_S 5 /* once nothing has moved for this long, the remaining time is unknown */
 	/* Bytes per second that left this host, over the last seconds. */
@@ -353,21 +354,21 @@ struct s3once_counts {
 	/* The estimated remaining time, by the number of small files and the bytes of large ones.
 	 * Negative while it is unknown. */
 	double seconds_left;
-	/* The oldest_ns (struct s3once_waiting) of all files that wait. Those younger than
-	 * min_age_ms do not count, since they wait as the user asked. */
+	/* The oldest_ns (struct s3once_waiting) of all waiting files, except those younger than
+	 * min_age_ms, which wait on purpose. */
 	int64_t oldest_waiting_ns;
-	/* Claims that another uploader had made first. */
+	/* Claims in which another uploader was first. */
 	uint64_t claims_refused;
-	/* With `read`, if an earlier run has uploaded the object, so that this run has read
-	 * nothing: the time of that upload, in seconds since 1970, and its age. Otherwise 0. */
+	/* With `read`, if this run has read nothing, since an earlier run had uploaded the object:
+	 * the time of that upload, in seconds since 1970, and its age. Otherwise 0. */
 	int64_t repeats_s;
 	uint64_t repeats_age_s;
-/* From this age on, the run probably belongs to another night, whose output is not in S3. It is
- * less than a day, less the time that the earlier output may have taken. */
+/* From this age on, the run probably belongs to another night, whose output is not in S3. The limit
+ * is well below a day, since the earlier output may have taken some hours. */
 #define S3ONCE_REPEATS_LONG_S (12 * 3600)
-	/* The modification time of the oldest file that should be in S3 and is not: it has failed,
-	 * was refused, is held or waits, or was not reached. In ns since 1970, or INT64_MAX if
-	 * there is no such file. Set once the run has ended. */
+	/* The modification time of the oldest file that should be in S3 but is not, since it
+	 * failed, was refused, is held, waits, or was not reached. In ns since 1970, or INT64_MAX
+	 * if there is no such file. Set once the run has ended. */
 	int64_t oldest_unshipped_ns;
 };
 
@@ -382,15 +383,15 @@ struct s3once_event {
 	const char *key;
 	/* The size of the file. */
 	uint64_t bytes;
-	/* For PROGRESS: bytes of that file that were sent, or did not have to be. */
+	/* For PROGRESS: bytes of that file that were sent, or that did not have to be sent. */
 	uint64_t bytes_done;
-	/* Why it waits, and when it was modified, in ns since 1970. */
+	/* The reason for waiting, and the modification time in ns since 1970. */
 	enum s3once_wait wait;
 	int64_t mtime_ns;
 	/* A sentence without a full stop: the event's cause, and its remedy if there is one. */
 	const char *text;
-	/* Those of the object; "" where the service gives none. The etag has no quotes, and the
-	 * checksum is written as NAME:BASE64. */
+	/* Of the object; "" if the service returns none. The etag has no quotes, and the checksum
+	 * has the form NAME:BASE64. */
 	const char *version_id, *etag, *checksum;
 	/* The error code and the request id of the service, or "". */
 	const char *code, *request_id;
@@ -402,21 +403,21 @@ struct s3once_event {
  * s3once_push_free(). */
 typedef void s3once_callback(void *arg, const struct s3once_event *event);
 
-/* Reads the output of a producer: up to n bytes into the buffer. The same thread makes all calls.
- * The first call comes once it is known that the object is not in S3 yet.
+/* Reads up to n bytes of a producer's output into the buffer. One thread makes all calls. The first
+ * call comes only once the run knows that the object is not in S3 yet.
  *
- * Returns the number of bytes read, 0 at the end of an output that is whole, -EAGAIN if nothing
- * came within a second, or another -errno. With another -errno it also writes a sentence without a
- * full stop into ret_text. With its NUL, the sentence takes at most `size` bytes, which are 1,000
- * or more. After 0 or such an error it is not called any more.
+ * Returns the number of bytes read, 0 at the end of a complete output, -EAGAIN if no data came
+ * within a second, or another -errno. In the last case, it also writes a sentence without a full
+ * stop to ret_text, with its NUL at most `size` bytes; `size` is at least 1,000. After 0 or such an
+ * error, it is not called again.
  *
- * If the run wants nothing more before the output has ended, it makes one last call with n = 0 and
- * a `size` of 1, and ignores the result. */
+ * If the run stops reading before the end of the output, it makes one last call with n = 0 and a
+ * `size` of 1, and ignores the result. */
 typedef long s3once_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size);
 
 /* Options of a run. Zero the struct, and set the members that differ from the default: zero is the
- * default of each. All pointers are borrowed until s3once_push_free(). Times have no other limits
- * than those given here: UINT64_MAX is longer than any run. */
+ * default of each member. All pointers are borrowed until s3once_push_free(). Times have no limits
+ * other than those given here: UINT64_MAX means forever. */
 struct s3once_options {
 	/* Sources and target. */
 
@@ -429,49 +430,51 @@ struct s3once_options {
 	const char *prefix;
 	/* The whole key of the one source, which is a file. NULL: PREFIX/basename. */
 	const char *as;
-	/* A function that supplies the bytes of the object `as`, instead of a file. Nothing of the
-	 * object is visible before it is whole. If its mark is done, nothing is read. The one
-	 * source is then the name of the input in messages, not a file. Options about the names,
-	 * sizes, times and removal of files cannot be combined with it. NULL: files are uploaded.
+	/* A function that supplies the content of the object `as`, instead of a file. Nothing of
+	 * the object is visible before the output is complete. If its mark is done, nothing is
+	 * read. The only source is the name of the input in messages, not a file. Options about the
+	 * names, sizes, times and removal of files cannot be combined with it. NULL: files are
+	 * uploaded.
 	 */
 	s3once_read *read;
 	void *read_arg;
 	/* With `read`: the id of the producer, such as a hash of a command line, of at most 64
-	 * bytes. A key whose object was made by a producer with another id is reported as CHANGED,
+	 * bytes. If the object was made by a producer with another id, it is reported as CHANGED,
 	 * and nothing is read. NULL: the producer is not compared. */
 	const char *producer_id;
-	/* With `read`: a directory in which the whole output is kept until its mark is done. A run
-	 * that finds it there reads nothing. NULL: it is in a file without a name in SQLITE_TMPDIR,
-	 * TMPDIR or /var/tmp. */
+	/* With `read`: a directory for the whole output until its mark is done. A run that finds
+	 * the output there reads nothing. NULL: the output is in a file without a name in
+	 * SQLITE_TMPDIR, TMPDIR or /var/tmp. */
 	const char *spool;
 	/* A template for keys below the prefix, made of properties of each file, such as
 	 * "{family}/{mtime:%Y/%m/%d}/{host}-{name}" (s3once-push(1), KEY TEMPLATES). NULL: the keys
 	 * are the paths relative to the source. */
 	const char *key_template;
-	/* The time zone of {mtime:…} and of `rates`, as the tz database names it. NULL: UTC. */
+	/* The time zone of {mtime:…} and of `rates`, as a name from the tz database. NULL: UTC. */
 	const char *time_zone;
-	/* The sources are logs that rotate. Their files are known by family, modification time and
-	 * content, whatever their number and compression are, and the file that is still written to
-	 * is left for later. Without a key_template, their keys are made by
-	 * "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}", where stem and ext are the family's. */
+	/* The sources contain rotating logs. A rotated file is identified by family, modification
+	 * time and content, even if it is renumbered or compressed. The file that is still being
+	 * written waits. Without a key_template, the template is
+	 * "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}", where stem and ext are those of the
+	 * family. */
 	int rotated;
 	/* With `rotated`: the live file of each family is uploaded up to the end of its last line,
-	 * and the new lines of a log are uploaded by later runs, as objects of their own. It needs
-	 * marks in a file of this host, and directories as sources. It cannot be combined with
-	 * `removes`, `min_bytes` and `max_bytes`. Without it, a rotated log that has grown is
-	 * uploaded as a whole, under another key. */
+	 * and later runs upload new lines as separate objects. It needs marks in a file of this
+	 * host, and directories as sources. It cannot be combined with `removes`, `min_bytes` and
+	 * `max_bytes`. Without it, a rotated log that has grown is uploaded as a whole, under
+	 * another key. */
 	int live;
 	/* "zstd" or "gzip", with or without ":LEVEL". Files that are not compressed yet are
 	 * compressed during their upload, and their keys get the suffix .zst or .gz. With a header
-	 * Content-Encoding of the same name they get that instead. NULL: all files are sent as they
-	 * are. */
+	 * Content-Encoding of the same name, objects get that header instead of the suffix. NULL:
+	 * files are not compressed. */
 	const char *compress;
-	/* A file that lists paths relative to the one source, in lines, or each with a NUL after
-	 * it; "-" is stdin. NULL: none. */
+	/* A file with a list of paths relative to the only source, one per line, or each with a NUL
+	 * after it; "-" is stdin. NULL: none. */
 	const char *files_from;
-	/* Of sources that are directories, only these files, and the files directly in these
-	 * folders, are scanned. They are absolute paths without links. Not with key_template,
-	 * rotated, files_from or follow. NULL: everything is scanned. */
+	/* Absolute paths without links. In sources that are directories, only these files, and the
+	 * files directly in these folders, are scanned. Not with key_template, rotated, files_from
+	 * or follow. NULL: everything is scanned. */
 	const char *const *folders;
 	size_t n_folders;
 	const struct s3once_rule *rules;
