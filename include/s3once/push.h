@@ -491,25 +491,25 @@ struct s3once_options {
 	/* Skip smaller files. 0: no file is too small. */
 	uint64_t min_bytes;
 
-	/* Properties of objects. A change here does not make a file be uploaded again. */
+	/* Properties of objects. A change here does not cause another upload of a file. */
 
 	/* Settings for all objects, which override those of rules_file. */
 	const struct s3once_setting *settings;
 	size_t n_settings;
 	/* Settings for all keys and for patterns of keys (s3once-push(1), RULES). NULL: none. */
 	const char *rules_file;
-	/* The key of a small object that distinguishes the bucket from a later one of the same
-	 * name. It is made if it is missing. NULL: none. */
+	/* The key of a small object that identifies the bucket, even against a later one of the
+	 * same name. It is created if missing. NULL: none. */
 	const char *bucket_id_object;
 	enum s3once_bucket_is bucket_is;
 	/* Check the objects of files that are done, and upload those that are missing. */
 	int reupload;
 	/* Read files that are done. A file counts as changed if its content differs from the
-	 * uploaded one, whatever its size and modification time are. */
+	 * uploaded one, even if its size and modification time do not. */
 	int compare_content;
 
-	/* Removal of files that are in S3. A file is removed only if its mark, read at that moment,
-	 * says that this very content is done, if a HEAD after that shows its object, and if it is
+	/* Removal of files that are in S3. A file is removed only if its mark, read again, says
+	 * that exactly this content is done, if a HEAD after that shows its object, and if it is
 	 * still the file that was read. */
 
 	/* Remove files, or move them if move_to is set. */
@@ -528,63 +528,65 @@ struct s3once_options {
 	enum s3once_if_changed if_changed;
 	/* Do not wait for files that other uploaders hold. */
 	int no_wait;
-	/* It may be the last run of this host. min_age_ms does not count, nothing waits for
-	 * rotation to be over, the live files of `rotated` are uploaded as they are now, and
-	 * nothing is removed. Files of up to 1 MiB go first, the oldest ones first, and then the
-	 * larger ones, the smallest ones first, as far as they were found by then. */
+	/* This may be the last run of this host. min_age_ms is ignored, no file waits for the end
+	 * of a rotation, the live files of `rotated` are uploaded as they are, and nothing is
+	 * removed. Of the files found so far, those of up to 1 MiB are sent first, the oldest ones
+	 * first, and then the larger ones, the smallest ones first. */
 	int final;
 	/* Change nothing: neither S3, nor the marks, nor this host's directories. */
 	int dry_run;
-	/* The most requests at once. A run begins with fewer, and adds more as long as that makes
-	 * it faster. 0: 1,024, which is also the most. */
+	/* Limit of concurrent requests. A run begins with fewer, and adds more as long as that
+	 * makes it faster. 0: 1,024, which is also the maximum. */
 	unsigned concurrency;
-	/* Memory for buffers and bodies. `compress` takes twice as much besides. 0: 24 MiB. */
+	/* Memory for buffers and bodies. `compress` takes up to twice as much in addition. 0: 24
+	 * MiB. */
 	uint64_t memory_bytes;
 	/* The size of a part, and of the largest file that is sent whole, at least 5 MiB. It grows
 	 * for huge files. 0: 16 MiB. */
 	uint64_t part_bytes;
-	/* Attempts at each request, with the first one counted. A throttled attempt does not count
-	 * as long as the service still accepts some requests. 0: AWS_MAX_ATTEMPTS, or the value of
-	 * the profile, or 9. */
+	/* Attempts at each request, including the first one. A throttled attempt does not count as
+	 * long as the service still accepts some requests. 0: AWS_MAX_ATTEMPTS, or the value of the
+	 * profile, or 9. */
 	unsigned attempts;
 	/* The time without progress, counted from the first failure of a request, after which a run
-	 * ends with S3ONCE_EXIT_SETUP, whatever the reason. Progress means that a file is finished,
-	 * or that S3 has got bytes that it did not have before. While requests are answered with
-	 * errors, the time is request_timeout_ms longer.
+	 * ends with S3ONCE_EXIT_SETUP. Progress means that a file was finished, or that S3 has
+	 * received new bytes. While the replies to requests are errors, the time is
+	 * request_timeout_ms longer.
 	 *
-	 * Also the time for which a file is retried while its requests fail and other files move.
-	 * Before each try, the files that were found meanwhile have their turn. The time counts
-	 * from the file's first failure. It includes the pauses between the tries, but not the time
-	 * in which the file waits for its turn. Each time that S3 has more parts of the file than
-	 * ever before, the time begins again. 0: 5 min. */
+	 * This is also the time for which a file is retried if its requests fail while other files
+	 * succeed. Before each retry, the files that were found meanwhile are sent. The time counts
+	 * from the file's first failure. It includes the pauses between retries, but not the time
+	 * in which the file waits for other files. It begins again each time that S3 has more parts
+	 * of the file than ever before. 0: 5 min. */
 	uint64_t give_up_after_ms;
-	/* How long the answer to a request may take once its body was sent. A body may take any
-	 * time as long as it moves: it fails when the connection has been silent for this time, or
-	 * for 30 s if that is longer. 0: 60 s. */
+	/* Time limit for the reply to a request, counted from the end of its body. A body may take
+	 * any time as long as it moves: it fails when the connection has been silent for this time,
+	 * or for 30 s if that is longer. 0: 60 s. */
 	uint64_t request_timeout_ms;
 	/* The time that files under way have to finish after a stop or at a limit. 0: 10 s. */
 	uint64_t grace_ms;
 	/* Begin nothing new once the run has lasted this long. 0: no limit. */
 	uint64_t max_duration_ms;
-	/* Begin nothing new once this many bytes of bodies were sent or are on their way. 0: no
+	/* Begin nothing new once this many bytes of bodies were sent or are being sent. 0: no
 	 * limit. */
 	uint64_t max_transfer_bytes;
 	/* Limits of bandwidth for the bodies of objects and parts, in the order of their minutes.
 	 * Each holds until the next one, and the last one until the first one of the next day.
-	 * Minutes are those of time_zone. All runs of this user on this host that have a limit
-	 * share it. None: no limit. */
+	 * Minutes are those of time_zone. All runs of this user on this host with a limit share it.
+	 * Without rates, there is no limit. */
 	const struct s3once_rate *rates;
 	size_t n_rates;
 
 	/* The manifest. */
 
-	/* At the end, store one more object, which lists each file that is in S3, including those
+	/* At the end, store another object, which lists each file that is in S3, including those
 	 * uploaded before. Its key is PREFIX/_s3once/runs/dt=YYYY-MM-DD/host=HOST/RUN.jsonl.gz, and
 	 * each line is a JSON object (docs/json.md). A run that was stopped or could not do its
 	 * work stores none. */
 	int manifest;
-	/* A file with a private Ed25519 key in PEM, without a passphrase. There is a manifest then,
-	 * which it signs, and the signature is stored as RUN.jsonl.gz.sig beside it. NULL: none. */
+	/* A file with a private Ed25519 key in PEM, without a passphrase. The run then stores a
+	 * manifest, signs it with the key, and stores the signature as RUN.jsonl.gz.sig beside it.
+	 * NULL: none. */
 	const char *sign_key_file;
 
 	/* Marks and lease. */
@@ -593,8 +595,8 @@ struct s3once_options {
 	const char *marks;
 	/* The length of this run's lease. A heartbeat is sent every fifth of it. 0: 30 s. */
 	uint64_t lease_ms;
-	/* The name of the row in which the marks keep the result of the last run on this host.
-	 * NULL: a name made of the sources and the target. */
+	/* The name of the row with the result of the last run on this host. NULL: a name made from
+	 * the sources and the target. */
 	const char *job;
 
 	/* Access. NULL leaves each to the environment and the profile. */
@@ -616,12 +618,12 @@ struct s3once_options {
 	int report_skipped;
 	/* The time from one PROGRESS event to the next. 0: no such events. */
 	uint64_t progress_interval_ms;
-	/* A file that the caller writes meanwhile, and may replace by a new one of the same name.
-	 * The run skips it and does not count it. NULL: none. */
+	/* A file that the caller writes during the run, and may replace by a new one of the same
+	 * name. The run skips it and does not count it. NULL: none. */
 	const char *log_file;
 
-	/* Options of later versions; all 0. A library that does not know an option refuses it
-	 * (-EINVAL). */
+	/* For options of later versions; all 0. A library that does not know an option returns
+	 * -EINVAL. */
 	uint64_t reserved[16];
 };
 
@@ -630,46 +632,46 @@ struct s3once_push;
 
 /* Checks the options and opens the sources. It sends nothing.
  *
- * Returns 0 and a new run in *ret, which s3once_push_free() frees; -EINVAL and a sentence in
- * ret_text; or -ENOMEM. With its NUL, a sentence takes at most `size` bytes, and a longer one is
- * cut: 1,000 bytes are enough. After 0 and -ENOMEM, ret_text has no meaning. */
+ * Returns 0 and a new run in *ret (free it with s3once_push_free()), -EINVAL and a sentence in
+ * ret_text, or -ENOMEM. A sentence is cut to `size` bytes with its NUL; 1,000 bytes are enough.
+ * After 0 and -ENOMEM, ret_text is undefined. */
 S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s3once_push **ret,
 	char *ret_text, size_t size);
 
-/* Uploads. Once the run has ended, returns how it ended. It is called once for each run.
+/* Uploads the files, and returns the result at the end of the run. Call it once for each run.
  *
  * While it runs, no other thread of the process may fork, unless the child execs at once. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 
-/* Finds out whether files are done. Call it instead of s3once_push_run(), with options that set
- * dry_run. It uploads nothing. `files` has the paths of n files or folders below the sources. An
- * event for each file reports whether its content is done. A folder means all files in it or, with
- * files_from, those that are listed. Whether files that `rules` exclude are done is not determined.
- * Symbolic links that are not followed, sockets, named pipes and devices in a folder have no
- * content. With report_skipped they are reported (LINK, SPECIAL). The events come in no order.
+/* Checks whether files are done, and uploads nothing. Call it instead of s3once_push_run(), with
+ * dry_run set. `files` has the paths of n files or folders below the sources. An event for each
+ * file reports whether its content is done. A folder stands for all files in it or, with
+ * files_from, for the listed ones. Files that `rules` exclude are not checked. Symbolic links that
+ * are not followed, sockets, named pipes and devices in a folder have no content. With
+ * report_skipped they are reported (LINK, SPECIAL). The order of the events is undefined.
  *
- * The content of a file is done if its mark says so, its checksum is that of the mark, and S3 shows
- * the object at this moment. Modification times do not matter.
+ * The content of a file is done if its mark is done, its checksum equals that in the mark, and S3
+ * has the object now. Modification times do not matter.
  *
- * Returns S3ONCE_EXIT_OK if all files are done, S3ONCE_EXIT_SETUP if that could not be determined
- * for one of them or s3once_push_stop() was called, and otherwise S3ONCE_EXIT_FILES. */
+ * Returns S3ONCE_EXIT_OK if all files are done, S3ONCE_EXIT_SETUP if a check failed or
+ * s3once_push_stop() was called, and otherwise S3ONCE_EXIT_FILES. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_prove(
 	struct s3once_push *push, const char *const *files, size_t n);
 
-/* Asks a run to end. Nothing new is begun. Files under way may finish within grace_ms, and are
- * abandoned then. Upload ids are kept, and the session is released. A second call ends the grace,
- * and so does a call after a limit has ended the run.
+/* Requests a run to end. Nothing new is begun. Files under way may finish within grace_ms, and are
+ * abandoned after that. Upload ids are kept, and the session is released. A second call ends the
+ * grace, and so does the first one after a limit has ended the run.
  *
  * It may be called from any thread and from a signal handler, also while s3once_push_run() runs. */
 S3ONCE_PUBLIC void s3once_push_stop(struct s3once_push *push);
 
-/* Lifts the limit of `rates` for this run, or brings it back. It may be called from any thread and
+/* Lifts the limit of `rates` for this run, or restores it. It may be called from any thread and
  * from a signal handler, also while s3once_push_run() runs. */
 S3ONCE_PUBLIC void s3once_push_toggle_bandwidth(struct s3once_push *push);
 
-/* The requests that the run has sent, by kind. Returns the name of kind i from 0 on, such as
- * "PutObject" or "UpdateItem", and its count in *ret_count; NULL past the last kind. The string is
- * static. Call this after the run. */
+/* Counts the requests of the run by kind. Returns the name of kind i (from 0), such as "PutObject"
+ * or "UpdateItem", and its count in *ret_count; NULL after the last kind. The string is static.
+ * Call this after the run. */
 S3ONCE_PUBLIC const char *s3once_push_requests(
 	const struct s3once_push *push, size_t i, uint64_t *ret_count);
 
@@ -688,8 +690,8 @@ S3ONCE_PUBLIC const struct s3once_counts *s3once_push_counts(const struct s3once
 S3ONCE_PUBLIC const struct s3once_waiting *s3once_push_waiting(
 	const struct s3once_push *push, enum s3once_wait why);
 
-/* Returns the number of files that the run has finished with, whatever became of them. It equals
- * `found` when a run has ended by itself. The counts may also be those of an event. */
+/* Returns the number of files with a result of any kind. It equals `found` at the end of a run that
+ * was not stopped early. The counts may also be those of an event. */
 S3ONCE_PUBLIC uint64_t s3once_counts_settled(const struct s3once_counts *counts);
 
 /* Frees a run that has ended or was never started. NULL is ignored. */

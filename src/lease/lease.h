@@ -1,12 +1,12 @@
 /* The holder's side of leases. A lease is a row in a store. Its holder renews it by heartbeats,
- * which are conditional updates of the row's version. Heartbeats have threads and connections that
- * nothing else uses, so that neither a transfer nor another heartbeat that hangs delays them. Only
- * elapsed time (CLOCK_BOOTTIME) decides who owns a row.
+ * which are conditional updates of the row's version. Heartbeats have their own threads and
+ * connections, so that neither a transfer nor a hanging heartbeat delays them. Only elapsed time
+ * (CLOCK_BOOTTIME) decides who owns a row.
  *
  * A lease that is lost stays lost. A lease that has only expired, since the store could not be
- * reached, may recover: each heartbeat requires that the row has the version which its holder
- * knows. If nobody has changed the version meanwhile, the heartbeat succeeds, and the row is the
- * holder's again. */
+ * reached, may recover: each heartbeat requires that the row still has the holder's version. If no
+ * other client has changed it meanwhile, the heartbeat succeeds, and the holder has the row
+ * again. */
 #pragma once
 #include "base/random.h"
 #include "store/store.h"
@@ -14,8 +14,8 @@
 #define LEASE_VERSION_MAX 64
 #define LEASE_TEXT_MAX    256
 
-/* Keeps any number of leases. One thread watches when heartbeats are due. At least one other thread
- * sends them, and at most max_workers do. No thread is started before the first lease. */
+/* Keeps any number of leases. One thread schedules the heartbeats, and 1 to max_workers other
+ * threads send them. No thread is started before the first lease. */
 struct lease_keeper;
 int lease_keeper_new(struct store *store, unsigned max_workers, struct lease_keeper **ret);
 /* Call it after all leases of the keeper were freed. NULL is ignored. */
@@ -39,7 +39,7 @@ enum lease_event {
 	LEASE_RECOVERED,
 	/* It is lost. `text` is the reason, and `owner` the new owner. */
 	LEASE_LOST,
-	/* It has run out. LEASE_SUSPECT came before. */
+	/* It has expired. LEASE_SUSPECT was reported before. */
 	LEASE_EXPIRED,
 	/* Two consecutive heartbeats have failed, of any leases of the keeper. `text` is the
 	 * reason. The event is not reported again before a heartbeat has succeeded. */
@@ -71,7 +71,7 @@ struct lease_options {
 	/* The version is `id`, and never changes. */
 	bool version_is_fixed;
 	uint64_t lease_ns;
-	/* The time between heartbeats. 0: there are none except by lease_renew(). */
+	/* The interval between heartbeats. 0: only lease_renew() sends them. */
 	uint64_t heartbeat_ns;
 	/* LEASE_SUSPECT is reported when less than this is left. */
 	uint64_t suspect_ns;

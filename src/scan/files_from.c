@@ -216,8 +216,8 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 		return 1;
 	}
 	entry_look(list->parent_fd, name, list->options, absent, ret);
-	/* The file may be missing because an interrupted removal has left it in REMOVAL_FOLDER. It
-	 * is put back if it is there, and examined again. */
+	/* The file may be missing because an interrupted removal has left it in REMOVAL_FOLDER. If
+	 * so, it is put back, and examined again. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->read_only &&
 		removal_recover(list->parent_fd, &ignored) == 0)
 		entry_look(list->parent_fd, name, list->options, absent, ret);

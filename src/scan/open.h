@@ -13,7 +13,7 @@ int open_beneath(int directory_fd, const char *relative, int flags);
 /* As open_beneath(), always component by component. With O_CREAT, the path is one of folders, and
  * missing folders are made for this user alone. */
 int open_beneath_by_components(int directory_fd, const char *relative, int flags);
-/* Whether a path is absolute or holds "..". Pure. */
+/* Whether a path is absolute or contains "..". Pure. */
 bool path_leads_out(const char *path);
 /* Returns the part of an absolute path that is below the directory, without a slash before it; ""
  * for the directory itself, NULL for a path elsewhere. Neither path has symlinks in it. Borrowed
@@ -22,9 +22,9 @@ const char *path_below(const char *directory, const char *path);
 /* As open_beneath(), but if `follow` is set, as openat(): links are followed wherever they
  * point. */
 int open_beneath_or_follow(int directory_fd, const char *relative, int flags, bool follow);
-/* Sets the sentence if this -errno ends the scan, and returns whether it does. -ECANCELED does,
- * since the run is over. A lack of memory or descriptors does, too, since it is no fault of one
- * file. After any other error the scan continues. */
+/* Returns whether this -errno ends the scan, and if so sets the sentence. The scan ends after
+ * -ECANCELED, since the run is over, and for lack of memory or descriptors, which does not depend
+ * on the file. After any other error, it continues. */
 struct problem;
 bool open_explain_fatal(int error, struct problem *ret_problem);
 /* Sets the sentence "cannot be …" of a file. `cannot_be` is the participle of the failed action

@@ -1,8 +1,8 @@
-/* Removes or moves a file whose content was proven to be in S3. A stop at any instant loses
- * nothing, and a file that takes the place of the proven one meanwhile is not removed.
+/* Removes or moves a file whose content was proven to be in S3. It may be stopped at any instant
+ * without a loss, and does not remove a file that has replaced the proven one meanwhile.
  *
- * The file is first renamed into a folder of ours beside it. There it is compared again with its
- * state when it was proven, through the descriptor by which its content was read. Only then is it
+ * The file is first renamed into a folder of ours beside it. There its state is compared again with
+ * that at the proof, through the descriptor from which its content was read. Only then is it
  * removed or moved. If it differs, it is renamed back. No rename ever replaces a file.
  *
  * A process that works in such a folder holds a lock on it (flock(2)), which ends with the process.
@@ -38,12 +38,12 @@ enum removal_end {
 			  needed, or another run puts files back there */
 	REMOVAL_NEVER, /* it stays, and later runs will not remove it either: `takes_linked`
 			  or `takes_foreign` would be needed */
-	REMOVAL_FAILED = -1, /* the system refused it; the file is still there, under its name
-			   unless the sentence names another one */
+	REMOVAL_FAILED = -1, /* a system call failed; the file still exists, under its name unless
+				the sentence has another one */
 };
 
-/* Finds out whether removal_run() would remove the file, as far as that shows without changing
- * anything. KEPT, NEVER and FAILED come with a sentence without the file's name. Thread-safe. */
+/* Predicts the result of removal_run(), as far as possible without changes. KEPT, NEVER and FAILED
+ * have a sentence without the file's name. Thread-safe. */
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem);
 /* Removes or moves the file. Sentences as in removal_check(). Thread-safe. */
 enum removal_end removal_run(const struct removal *removal, struct problem *ret_problem);

@@ -25,8 +25,8 @@ enum filter_effect {
 };
 /* 0, -ENOMEM, or -EINVAL for a pattern that is empty or has an unclosed '['. */
 int filter_add(struct filter *filter, enum filter_effect effect, const char *pattern);
-/* Adds a rule as a user gave it, which may be a whole file of patterns. Returns 0, -ENOMEM, or
- * -EINVAL with a sentence, which names the file and the line. */
+/* Adds a rule of a user, which may be a file of patterns. Returns 0, -ENOMEM, or -EINVAL with a
+ * sentence, which names the file and the line. */
 int filter_add_rule(
 	struct filter *filter, const struct s3once_rule *rule, struct problem *ret_problem);
 /* Whether a file at this path relative to its source is to be uploaded. */
@@ -46,7 +46,7 @@ bool filter_prunes_entered(struct filter *filter, const char *folder, size_t rul
 /* Whether the i-th rule that was added, from 0, has matched any path of the calls above. The
  * patterns of a file are one rule. */
 bool filter_has_matched(const struct filter *filter, size_t i);
-/* Whether the calls above have left out any path. */
+/* Whether the calls above have excluded any path. */
 bool filter_has_left_out(const struct filter *filter);
 
 /* Whether the pattern is well formed: every '[' closed. */

@@ -1,5 +1,4 @@
-/* Growing logs: hands out the uploads for the files in the last listing, which are whole files or
- * pieces of them. */
+/* Growing logs: hands out the files of the last listing for upload, whole or in pieces. */
 #pragma once
 #include "scan/rotated/log_rows.h"
 #include "scan/rotated/rotation_table.h"
@@ -18,21 +17,21 @@ struct grown_file {
 	char *relative; /* owned */
 	bool is_live;   /* it may be written to; for now it ends at its last whole line */
 	int64_t moment; /* moment of its name, see family_moment() */
-	/* All that follows belongs to one attempt to match the files, and is reset by the next. */
+	/* The members below belong to one attempt to match the files, and are reset by the next. */
 	struct scan_entry entry;
 	struct file_identity identity; /* n: 0 if it has none */
 	struct file_state state;       /* state at the time it was opened */
-	bool is_packed;                /* the file begins as a compressed one does */
-	bool has_own_time; /* its mtime is its own, not kept from another file; false if its file
-			      system does not record creation times */
+	bool is_packed;                /* the file begins like a compressed one */
+	bool has_own_time; /* its mtime was not copied from another file; false if the file system
+			      does not record creation times */
 	bool is_being_written; /* a program may be in the middle of a line; set only where such
 				  files are uploaded at all */
-	bool has_rest;         /* the beginning of an unfinished line was left out */
-	struct log_row *row;   /* the log that the file has, or NULL; within the family's rows */
+	bool has_rest;         /* its last line is unfinished and was cut off */
+	struct log_row *row;   /* the file's log, or NULL; in the family's rows */
 	bool is_whole;         /* the log's only piece is the file's whole content */
 };
 
-/* One family while it is worked on: its files, and the rows of its logs. */
+/* The current family: its files, and the rows of its logs. */
 struct log_family {
 	const struct scan_options *options;
 	struct source *source;
@@ -43,8 +42,8 @@ struct log_family {
 	 * is room for n_files new rows. */
 	struct log_row *rows;
 	size_t n_rows;
-	bool may_lack_files;   /* a file of the family may be unseen or could not be
-			   judged, and may have any log */
+	bool may_lack_files; /* a file of the family was perhaps not seen or could not be judged; it
+				may have any of the logs */
 	struct problem notice; /* a sentence to be reported once, or "" */
 };
 
@@ -52,7 +51,7 @@ struct log_family {
 struct growing_logs {
 	struct rotation_table *table; /* borrowed */
 	struct source *sources;       /* borrowed */
-	bool is_complete;             /* the listing has missed no file */
+	bool is_complete;             /* the listing is complete */
 	struct log_family family;
 	char *name;              /* name of the family */
 	struct scan_entry ahead; /* the first entry of the next family */

@@ -2,11 +2,11 @@
  * one family after the other, and keeps the rows. (Other rotated logs are known by the id of their
  * content, see source_key.c. rotated_name.c finds the family of a name.)
  *
- * A file has one of three logs. The first is the log that this very file had in an earlier run, by
- * its inode and generation (struct file_identity), if the file still begins with that log's bytes.
- * The second is a log that was copied or compressed to the file, if the file's content begins with
- * that log's bytes. The third is a new log. Each of them is tried on all files before the next is
- * tried on any, so that two logs that begin alike stay two.
+ * A file has one of three logs. First, the log that the same file had in an earlier run, by its
+ * inode and generation (struct file_identity), if the file still begins with that log's bytes.
+ * Second, a log that was copied or compressed into the file, if its content begins with that log's
+ * bytes. Third, a new log. Each of these is tried on all files before the next one, so that two
+ * logs with the same beginning stay separate.
  *
  * log_growth.c measures a file, and cuts the new bytes of its log. Files are only read here. */
 #include "base/clock.h"
@@ -23,9 +23,9 @@
  * after its last write: a program that copies or compresses a log pauses for less. */
 #define WRITING_NS ((int64_t)(60 * NS_PER_S))
 
-/* Leaves a file that could not be read to a later run, or makes it a PROBLEM, for which the reading
- * may have set a sentence already. The family is unsure from then on, since any of its logs may be
- * in this file. Returns 0, or the error with a sentence if the scan cannot continue. */
+/* Lets a file that could not be read wait for a later run, or makes it a PROBLEM, whose sentence
+ * may already be set. From then on the family may lack files, since any of its logs may be in this
+ * file. Returns 0, or the error with a sentence if the scan cannot continue. */
 static int report_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
@@ -390,13 +390,12 @@ static const struct grown_file *find_live(const struct log_family *family)
 }
 
 /* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
- * the live file is emptied, such a copy cannot be distinguished from a new log. So it has to wait
- * until then, except in a run that takes files that are still being written. `content` is the whole
- * file.
+ * the live file is emptied, such a copy looks like a new log. So it has to wait until then, except
+ * in a run that takes files that are still being written. `content` is the whole file.
  *
- * The file may be a copy in two cases. Either the live file begins with all of it. Or the live file
- * no longer begins with its own log, and so was emptied a moment ago. A file that was last written
- * before the live file was made is no copy of it. Returns 0 or -errno. */
+ * The file may be a copy in two cases: if the live file begins with all of it, or if the live file
+ * no longer begins with its own log, and so was just emptied. A file that was last written before
+ * the live file was created is not a copy of it. Returns 0 or -errno. */
 static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	const struct content_measured *content, bool *ret)
 {
@@ -468,9 +467,9 @@ static enum s3once_wait reason_to_wait(
 /* Begins a new log with the file, or lets it wait. Returns 0 or -errno. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
-	/* A rotated file that is new as a whole already has its content id from the scan, so its
-	 * first bytes are enough here. The whole file has to be read if it may end in the middle of
-	 * a line, where its log is cut, or if it is compressed, to measure its content. */
+	/* The scan has already computed the content id, so usually only the first bytes are read
+	 * here. The whole file is read if it may end in the middle of a line, to find the end of
+	 * its last whole line, or if it is compressed, to measure its content. */
 	const bool has_to_be_read = grown_file_may_end_in_line(file) || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live = false;
