@@ -256,14 +256,13 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
 	ret_failure->read_error = payload_find_error(worker, file, payload, ret_failure->outcome);
-	if (ret_failure->outcome != OUTCOME_OK)
+	const bool was_taken = ret_failure->outcome == OUTCOME_OK && !ret_failure->read_error;
+	const bool is_stored = was_taken && check_stored_part(worker, payload, &part, ret_failure);
+	if (is_stored)
+		note_stored_part(worker, multipart, index, &part);
+	else
 		transfer_undo(&payload->body.transfer);
-	if (ret_failure->outcome != OUTCOME_OK || ret_failure->read_error)
-		return false;
-	if (!check_stored_part(worker, payload, &part, ret_failure))
-		return false;
-	note_stored_part(worker, multipart, index, &part);
-	return true;
+	return is_stored;
 }
 
 /* Whether a part of this many bytes can be sent. In an upload with parts of one length, every part

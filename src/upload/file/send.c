@@ -103,6 +103,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	/* This body has become the object, in place of the one that was to be replaced. The object
 	 * is checked next, and replaced if it is damaged. */
 	case PROOF_NO:
+		transfer_undo(&payload->body.transfer);
 		file->replaced_etag[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_LOOK;

@@ -520,6 +520,7 @@ static void test_parts_that_fail(void)
 		CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
 		good &= CHECK_INT(mark.state, rows[i].state);
 		good &= CHECK_STRING(mark.upload.id, "up");
+		good &= CHECK_INT(atomic_load(&steps.run->report.moved), 0);
 		mark_clear(&mark);
 		steps_end_row(&steps, good, LIST PUT(1), i);
 	}
