@@ -2,14 +2,15 @@
  * prints each, decompressed and verified. */
 #include "cat/log_cat.h"
 #include "base/clock.h"
-#include "base/files.h"
 #include "cat/log_plan.h"
 #include "cat/unpack.h"
 #include "s3/object_stream.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The number of objects planned at once; more if they have the same second. */
 #define WINDOW 256
@@ -73,13 +74,29 @@ static void report_unreadable(
 	report_missing(cat, key, problem->text);
 }
 
+/* Writes n bytes, however long their reader takes. Returns 0 or -errno. */
+static int write_patiently(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		const ssize_t written = write(fd, bytes, n);
+		const int error = written < 0 ? -errno : 0;
+		if (error == -EAGAIN) /* another process may have made it nonblocking */
+			poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+		else if (error && error != -EINTR)
+			return error;
+		bytes += error ? 0 : written;
+		n -= error ? 0 : (size_t)written;
+	}
+	return 0;
+}
+
 /* Writes bytes, and notes whether they end a line. Returns 0 or -errno. */
 static int print_bytes(struct printing *p, const void *bytes, size_t n)
 {
 	if (!n)
 		return 0;
 	p->is_cut = ((const char *)bytes)[n - 1] != '\n';
-	return write_all(p->cat->fd, bytes, n);
+	return write_patiently(p->cat->fd, bytes, n);
 }
 
 /* Prints the bytes that were held, and holds these. Returns 0 or -errno. */
@@ -502,7 +519,7 @@ static enum outcome list_object(
 	text_addf(&line, "%s %12" PRIu64 " s3://%s/", time, selected->listed->size, cat->bucket);
 	text_add_escaped_string(&line, selected->listed->key);
 	text_add_char(&line, '\n');
-	const int error = line.error ? line.error : write_all(cat->fd, line.data, line.len);
+	const int error = line.error ? line.error : write_patiently(cat->fd, line.data, line.len);
 	text_clear(&line);
 	cat->is_closed = error == -EPIPE;
 	if (!error || cat->is_closed)

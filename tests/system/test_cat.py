@@ -1,18 +1,21 @@
 """s3once cat: the lines of a log from its objects, in order and once, and what is missing by name."""
 
+import fcntl
 import gzip
 import os
 import random
 import re
 import shutil
+import struct
 import subprocess
+import termios
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from tests.faults import faults
 from tests.faults.faults import hold_reply
-from tests.system.harness import MIB, REPOSITORY, content
+from tests.system.harness import MIB, REPOSITORY, content, wait_until
 
 UTC = timezone.utc
 LIVE = ["--rotated", "--live", "--min-age", "0s"]
@@ -249,6 +252,22 @@ def test_a_reader_that_goes_away(nginx, s3once, s3, bucket):
     with open("/dev/full", "wb") as full:
         run = subprocess.run(argv[:2] + argv[-1:], env=s3once.environment, stdout=full, stderr=subprocess.PIPE, timeout=60)
     assert run.returncode == 1 and b"cannot write to standard output: No space left" in run.stderr, run
+
+
+def test_a_pipe_that_another_process_has_made_nonblocking(nginx, s3once, bucket):
+    nginx.write(datetime(2026, 11, 1, tzinfo=UTC), lines=100_000)
+    nginx.push()
+    reading, writing = os.pipe()
+    size = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    argv = [s3once.binary(), "cat", nginx.url + "/access.log"]
+    process = subprocess.Popen(argv, env=s3once.environment, stdout=writing, stderr=subprocess.PIPE)
+    wait_until(lambda: struct.unpack("i", fcntl.ioctl(reading, termios.FIONREAD, bytes(4)))[0] == size, what="a full pipe")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        text = file.read()
+    assert (process.communicate(timeout=60)[1], process.returncode) == (b"", 0)
+    assert text == nginx.written
 
 
 def test_standard_output_that_takes_no_more(s3once, s3, bucket, tmp_path):
