@@ -9,16 +9,16 @@
 #include <sys/stat.h>
 
 #define NEVER_DELETES    "s3once never deletes in S3"
-#define REMOVES_HERE     "s3once push --help removal says how files go from this host"
-#define WHOLE_FOLDERS    "a SOURCE that is a folder is uploaded with all that is below it"
-#define SHOWS_PROGRESS   "only a terminal shows progress, and none where TERM is dumb, nor with -q"
-#define NEVER_OVERWRITES "an object that is there is not overwritten, unless --if-changed says so"
+#define REMOVES_HERE     "s3once push --help removal lists the options that remove local files"
+#define WHOLE_FOLDERS    "a folder is uploaded with everything below it"
+#define SHOWS_PROGRESS   "progress is shown only on a terminal, unless TERM is dumb or -q is given"
+#define NEVER_OVERWRITES "existing objects are not overwritten, except as --if-changed allows"
 #define FINDS_CONCURRENCY                                                                          \
-	"a run finds out how many requests at once are worthwhile; --concurrency limits them"
+	"a run finds the best number of concurrent requests; --concurrency limits it"
 #define BY_SIZE_AND_TIME                                                                           \
-	"files are compared by size and time, and one that has only another time is not sent again"
+	"files are compared by size and time; if only the time differs, by their content"
 #define DRY_RUN   "the option is --dry-run, or -n"
-#define TAKES_NUL "--files-from takes names with NUL bytes between them without an option"
+#define TAKES_NUL "--files-from also reads names that end with NUL bytes, without an option"
 #define HEADERS   "the option is --header, as in --header 'Cache-Control: max-age=3600'"
 #define FILTERS   "the options are --exclude, --include and --exclude-from"
 
@@ -26,9 +26,8 @@ const struct option_elsewhere other_tools_options[] = {
 	{"0", TAKES_NUL},
 	{"P", SHOWS_PROGRESS},
 	{"R", WHOLE_FOLDERS},
-	{"bucket",
-		"it says what the bucket is to the marks, and s3://BUCKET[/PREFIX] says which one "
-		"it is"},
+	{"bucket", "it is the relation of the bucket to the marks; name the bucket as "
+		   "s3://BUCKET[/PREFIX]"},
 	{"cache-control", HEADERS},
 	{"checkers", FINDS_CONCURRENCY},
 	{"checksum", "this one names the checksum that S3 verifies; --compare-content compares "

@@ -277,7 +277,7 @@ def test_what_a_variable_says_wrong_is_told_of_the_variable(s3once, job, tree):
     run = s3once("run", "one", env={"S3ONCE_KEY": "{pth}"})
     assert run.code == 2 and errors(run) == [f"{path}: S3ONCE_KEY has no field {{pth}}; did you mean {{path}}?"], run
     run = s3once("run", "one", env={"S3ONCE_BUCKET": "logs"})
-    sentence = "'logs' is not one of known|new|same; it says what the bucket is to the marks, and s3://BUCKET[/PREFIX] says which one it is"
+    sentence = "'logs' is not one of known|new|same; it is the relation of the bucket to the marks; name the bucket as s3://BUCKET[/PREFIX]"
     assert run.code == 2 and errors(run) == [f"run: S3ONCE_BUCKET: {sentence}"], run
     run = s3once("run", "one", "--key", "{pth}", env={"S3ONCE_KEY": "{path}"})
     assert run.code == 2 and errors(run) == [f"{path}: --key has no field {{pth}}; did you mean {{path}}?"], run
