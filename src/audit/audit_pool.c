@@ -131,7 +131,8 @@ static void audit_thread(void *arg)
 bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
 	const struct audit_pool_work *work, unsigned threads, struct problem *ret_problem)
 {
-	/* A few items for each thread wait, so that the threads work on while the caller reads. */
+	/* The queue has a few items for each thread, so that the threads stay busy while the caller
+	 * reads. */
 	const struct pool_options options = {.max_threads = threads, .room = 4 * threads};
 	*pool = (struct audit_pool){.place = *place, .work = *work};
 	uv_mutex_init(&pool->locked.mutex);

@@ -172,8 +172,9 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 #define MISSPELT_ATTEMPTS 3
 
 /* Returns the number of attempts of the call. A host name that was never resolved is probably
- * misspelt, so a call that leaves the number to the settings has few attempts then. A caller that
- * sets a number gets all of them: to wait for a lock is also to wait until its name resolves. */
+ * misspelt, so a call with the number of the settings has only a few attempts then. A caller that
+ * sets the number gets all of its attempts: a wait for a lock, for example, also waits until the
+ * name resolves. */
 static unsigned max_attempts(const struct call_run *run)
 {
 	const struct service *service = run->conn->service;

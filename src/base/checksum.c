@@ -95,7 +95,7 @@ struct sums sums_combine(const struct sums *parts, size_t n)
 		whole.kinds &= parts[i].kinds;
 		whole.bytes += parts[i].bytes;
 	}
-	/* A kind that some part lacks is not in whole.kinds any more, and stays 0. */
+	/* A kind that is missing in some part was removed from whole.kinds, and stays 0. */
 	for (enum checksum kind = 0; kind < CHECKSUM_CRCS; kind++) {
 		uint64_t crc = 0;
 		for (size_t i = 0; i < n && (whole.kinds & DIGEST_OF(kind)); i++)

@@ -141,8 +141,8 @@ static bool count_waiting_bytes(struct http *http, curl_off_t *ret_bytes)
 	int waiting = 0;
 	*ret_bytes = 0;
 	if (fd == CURL_SOCKET_BAD)
-		/* Nothing waits before there is a socket. A socket that is no longer there means
-		 * that the connection is gone. */
+		/* Before there is a socket, no bytes are waiting. If the socket is gone, the
+		 * connection is, too. */
 		return !http->exchange.had_socket;
 	http->exchange.had_socket = true;
 	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)

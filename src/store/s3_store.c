@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE_MAX_BYTES (1 << 20) /* a page of query() ends after so many bytes */
+#define PAGE_MAX_BYTES (1 << 20) /* size limit of a page of query() */
 /* The most rounds of a write, each of which begins because another writer was faster in the round
  * before. One of the writers finishes in each round, and no row ever has so many writers at once.
  */

@@ -295,7 +295,7 @@ static char *make_body(struct notifier *notifier, const struct s3once_push *push
 		BYTES("prefix", notifier->options->run.prefix),
 		NODE("failures", notifier->failures ? notifier->failures : json_array()),
 		NUMBER("failures_left_out", notifier->failures_left_out));
-	notifier->failures = NULL; /* the object has the reference now */
+	notifier->failures = NULL; /* the JSON object owns the reference now */
 	char *body = json_dumps(object, JSON_INDENT(1));
 	json_decref(object);
 	return body;

@@ -348,7 +348,7 @@ static void read_entry(sqlite3_stmt *s, struct scan_entry *ret)
 	ret->may_grow = sqlite3_column_int(s, RESTED) || has_family_name(s);
 }
 
-/* Adds what is known of the content of the entry: its id, or the reason why there is none. */
+/* Adds the content id of the entry, or the reason why there is none. */
 static void read_known(sqlite3_stmt *s, struct scan_entry *entry)
 {
 	const char *id = column_string(s, ID), *why = column_string(s, WHY);

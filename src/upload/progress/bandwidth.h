@@ -1,6 +1,7 @@
-/* The limit of bandwidth of a run. Bytes of a body leave only after they were taken from the limit,
- * by one thread after the other. All runs of a user on a host that have a limit share it by a file
- * in the state folder. Whatever becomes of that file, each run keeps its own limit. Thread-safe. */
+/* The bandwidth limit of a run. A thread takes the bytes of a body from the limit before it sends
+ * them, and threads do so one after the other. All runs of a user on a host with a limit share it
+ * through a file in the state folder. Even if that file is lost or damaged, each run keeps its own
+ * limit. Thread-safe. */
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
