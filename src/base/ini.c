@@ -116,12 +116,10 @@ static int read_line(struct ini *ini, char *line)
  * which may be one with a NUL byte. */
 static int read_lines(struct ini *ini, int *ret_line)
 {
-	static const char byte_order_mark[] = "\xEF\xBB\xBF";
 	char *rest = ini->text.data;
 	const char *end = text_string(&ini->text) + ini->text.len;
 	int line_number = 0, error = 0;
-	if (rest && strncmp(rest, byte_order_mark, strlen(byte_order_mark)) == 0)
-		rest += strlen(byte_order_mark);
+	rest += rest ? utf8_byte_order_mark(rest) : 0;
 	for (char *line; !error && (line = strsep(&rest, "\n"));) {
 		line_number++;
 		/* strsep() takes a NUL byte for the end of the file. */

@@ -206,6 +206,12 @@ bool utf8_valid(const char *bytes, size_t n)
 	return true;
 }
 
+size_t utf8_byte_order_mark(const char *s)
+{
+	static const char mark[] = "\xEF\xBB\xBF";
+	return strncmp(s, mark, strlen(mark)) == 0 ? strlen(mark) : 0;
+}
+
 /* Whether a terminal would act on the character instead of showing it: C0, DEL, C1, line and
  * paragraph separators, and characters that change the direction of the text. */
 static bool is_control(uint32_t code)
@@ -215,13 +221,22 @@ static bool is_control(uint32_t code)
 	       (code >= 0x2066 && code <= 0x2069);
 }
 
+/* Whether a terminal shows nothing for the character, so that two names look alike: the soft
+ * hyphen, the zero-width space, word joiner and invisible operators, and the byte order mark. The
+ * joiners U+200C and U+200D are no such characters, since they shape the letters beside them. */
+static bool is_invisible(uint32_t code)
+{
+	return code == 0x00AD || code == 0x200B || (code >= 0x2060 && code <= 0x2064) ||
+	       code == 0xFEFF;
+}
+
 /* Adds bytes in a form that is safe to show. A backslash is written as `backslash`. */
 static void add_readable(struct text *t, const char *s, size_t n, const char *backslash)
 {
 	for (size_t i = 0, len; i < n; i += len) {
 		uint32_t code = 0;
 		len = utf8_next(s + i, n - i, &code);
-		const bool is_shown = len && !is_control(code);
+		const bool is_shown = len && !is_control(code) && !is_invisible(code);
 		len = len ? len : 1; /* a byte that is not UTF-8 */
 		if (is_shown && code != '\\')
 			text_add_bytes(t, s + i, len);

@@ -40,8 +40,8 @@ void text_addfv(struct text *t, const char *format, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 
 /* Adds bytes so that a terminal or a log shows them and is never controlled by them. Valid UTF-8
- * stays. Control characters (C0, C1, DEL, line and paragraph separators, bidi controls) and invalid
- * bytes become \xNN, \n or \t, and a backslash becomes \\. */
+ * stays. Control characters (C0, C1, DEL, line and paragraph separators, bidi controls), characters
+ * without any width, and invalid bytes become \xNN, \n or \t, and a backslash becomes \\. */
 void text_add_escaped(struct text *t, const char *bytes, size_t n);
 void text_add_escaped_string(struct text *t, const char *s);
 /* Likewise for text that its writer should have escaped already: a backslash stays a single one. */
@@ -66,6 +66,10 @@ bool utf8_valid(const char *bytes, size_t n);
  * its code point. Returns 0 if there is none. n is not 0. Reads no byte after one that does not
  * continue the sequence, so n may be UTF8_BYTES_MAX for a string that ends in a NUL. */
 size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code);
+
+/* Returns the length of the byte order mark at the beginning of s, which some editors write into a
+ * file, or 0 if there is none. */
+size_t utf8_byte_order_mark(const char *s);
 
 /* Writes n bytes as 2n lower-case hex digits and a NUL. */
 void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex);

@@ -191,16 +191,24 @@ static int open_parent(struct files_from *list, const char *path, size_t len)
 	return list->parent_fd < 0 ? list->parent_fd : 0;
 }
 
+/* Returns the sentence about a path of the list that does not exist. */
+static const char *explain_absence(const char *path)
+{
+	if (path[strlen(path) - 1] == '\r')
+		return "does not exist; the line in the list ends with a carriage return, remove it";
+	if (utf8_byte_order_mark(path))
+		return "does not exist; the line in the list begins with a byte order mark, "
+		       "remove it";
+	return "does not exist";
+}
+
 /* Makes the entry of the file at this path of the list. Returns 1, or -errno with a sentence if the
  * scan cannot continue. */
 static int look_at_path(struct files_from *list, const char *path, struct scan_entry *ret,
 	struct problem *ret_problem)
 {
 	const char *name = path_name(path);
-	const char *absent = path[strlen(path) - 1] == '\r'
-				     ? "does not exist; the line in the list ends with a carriage "
-				       "return, remove it"
-				     : "does not exist";
+	const char *absent = explain_absence(path);
 	struct problem ignored;
 	/* The parent is the part before the last slash, or the SOURCE if there is no slash. */
 	const size_t parent_bytes = name == path ? 0 : (size_t)(name - path) - 1;
@@ -211,8 +219,8 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 		return problem_error(&ret->problem, 1,
 			"lies behind a symbolic link, and links are not followed; use --follow");
 	if (r < 0) { /* if a folder of the path is a file, the path does not exist */
-		entry_set_unreadable(list->directory_fd, path, r == -ENOTDIR ? ENOENT : -r,
-			"does not exist", ret);
+		entry_set_unreadable(
+			list->directory_fd, path, r == -ENOTDIR ? ENOENT : -r, absent, ret);
 		return 1;
 	}
 	entry_look(list->parent_fd, name, list->options, absent, ret);

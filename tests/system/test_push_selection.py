@@ -104,6 +104,13 @@ def test_exclude_from_a_file_without_patterns(s3once, s3, bucket, tmp_path):
     assert run.code == 0 and run.err.count(f"note: --exclude-from {tmp_path}/patterns matches nothing: check the patterns") == 1, run
 
 
+def test_exclude_from_a_file_of_windows(s3once, s3, bucket, tmp_path):
+    """A byte order mark is no part of the first pattern, and a carriage return no part of any."""
+    tree = make_tree(tmp_path / "tree", dict.fromkeys(("secret", "other", "kept"), 3))
+    (tmp_path / "patterns").write_bytes(b"\xef\xbb\xbfsecret\r\nother\r\n")
+    assert keys_after(s3once, s3, bucket, "--exclude-from", tmp_path / "patterns", tree) == {"p/kept"}
+
+
 @pytest.mark.parametrize(
     "text, said",
     [
@@ -444,6 +451,15 @@ def test_files_from_that_are_not_there(s3once, s3, bucket, tmp_path):
     run = s3once("push", tree, f"s3://{bucket}/p", "--files-from", "-", "--json", stdin=given)
     assert run.code == 1 and counts(run)["uploaded"] == 1 and counts(run)["failed"] == 3, run
     assert set(s3.objects(bucket)) == {"p/a"}
+
+
+def test_files_from_a_list_of_windows(s3once, s3, bucket, tmp_path):
+    """What makes a path of the list differ from the name of a file is invisible, so it is shown and named."""
+    tree = make_tree(tmp_path / "tree", {"a": 3, "b": 3, "c": 3})
+    run = s3once("push", "tree", f"s3://{bucket}/p", "--files-from", "-", stdin=b"\xef\xbb\xbfa\nb\r\nc\n", cwd=tmp_path)
+    assert run.code == 1 and set(s3.objects(bucket)) == {"p/c"}, run
+    assert r"tree/\xef\xbb\xbfa: does not exist; the line in the list begins with a byte order mark, remove it" in run.err, run
+    assert r"tree/b\x0d: does not exist; the line in the list ends with a carriage return, remove it" in run.err, run
 
 
 def test_files_from_are_named_one_by_one(s3once, s3, bucket, tmp_path):

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define FILE_MAX_BYTES (1U << 20)
-#define BOM            "\xEF\xBB\xBF"
 
 void job_file_clear(struct job_file *file)
 {
@@ -75,8 +74,7 @@ void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 	memcpy(ret->text, bytes, n);
 	ret->text[n] = 0;
 	char *next = ret->text, *end = ret->text + n;
-	if (n >= strlen(BOM) && memcmp(next, BOM, strlen(BOM)) == 0)
-		next += strlen(BOM);
+	next += utf8_byte_order_mark(next);
 	for (unsigned number = 1; next < end; number++) {
 		char *start = next, *stop = memchr(start, '\n', (size_t)(end - start));
 		stop = stop ? stop : end;

@@ -294,6 +294,7 @@ static int add_file(struct filter *filter, const char *path, struct problem *ret
 	/* strsep() takes a NUL byte for the end of the last line, and would skip the rest. */
 	const char *end = text_string(&text) + text.len;
 	char *line, *rest = text.data;
+	rest += rest ? utf8_byte_order_mark(rest) : 0;
 	while (!error && !fault && (line = strsep(&rest, "\n"))) {
 		line_number++;
 		const char *end_of_line = rest ? rest - 1 : end;
