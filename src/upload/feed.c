@@ -471,7 +471,7 @@ static bool feed_all(struct feed *feed)
 		/* The workers begin once FLOW_AFTER_NS have passed. The queue lets them begin
 		 * sooner if it is full. */
 		if (clock_boot_ns() - feed->begun_ns >= FLOW_AFTER_NS)
-			queue_enter(feed->run->queue, QUEUE_FLOWS);
+			queue_enter_phase(feed->run->queue, QUEUE_FLOWS);
 	}
 }
 
@@ -516,5 +516,5 @@ void feed_run(struct run *run)
 	}
 	free(feed);
 	atomic_store(&run->report.scan_complete, is_whole);
-	queue_enter(run->queue, QUEUE_COMPLETE);
+	queue_enter_phase(run->queue, QUEUE_COMPLETE);
 }

@@ -86,7 +86,7 @@ static void init_levels(struct s3once_push *push)
 	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
 		lower_to_limit(&limit, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, &workers))
 		why = S3ONCE_LIMITED_BY_DESCRIPTORS;
-	/* The limit counts the user's other threads as well, so start_workers() may get fewer
+	/* The limit counts the user's other threads as well, so set_worker_count() may get fewer
 	 * threads than this. */
 	if (!getrlimit(RLIMIT_NPROC, &limit) &&
 		lower_to_limit(&limit, PUSH_SPARE_THREADS, 1, &workers))
@@ -99,10 +99,11 @@ static void init_levels(struct s3once_push *push)
 	level_init(&push->level, workers, why,
 		is_slow ? (unsigned)(rate / S3ONCE_SMALL_BYTES_MAX) + 1 : LEVEL_FIRST);
 	large_level_init(&push->large, workers < LARGE_BODIES_MAX ? workers : LARGE_BODIES_MAX);
-	push->max_workers = push->level.now;
+	push->peak_workers = push->level.now;
 	push->bytes_before_worker = resident_bytes();
-	push->began = (struct push_window){.ns = clock_boot_ns(), .cpu_ns = process_cpu_ns()};
-	push->large_began = push->began;
+	const uint64_t now_ns = clock_boot_ns();
+	push->window_start = (struct window_start){.ns = now_ns, .cpu_ns = process_cpu_ns()};
+	push->large_window_start = (struct large_window_start){.ns = now_ns};
 	report_set_level(&push->run.report, push->level.now, push->level.why);
 }
 
@@ -120,27 +121,27 @@ static void report_new_level(struct s3once_push *push)
 	 * half of the run, some thread was waiting for it, even with a large body. */
 	const bool is_by_bandwidth = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
 				     clock_boot_ns() - push->run.report.start_ns;
-	report_set_level(&push->run.report, push->max_workers,
+	report_set_level(&push->run.report, push->peak_workers,
 		is_by_bandwidth ? S3ONCE_LIMITED_BY_BANDWIDTH : push->level.why);
 }
 
-/* Sets the level of workers by the window that has ended now. */
-static void judge_window(struct s3once_push *push, const struct push_window *now)
+/* Sets the level of workers by the window that ends now. */
+static void judge_window(struct s3once_push *push, const struct window_start *now)
 {
-	const struct push_window *began = &push->began;
-	const uint64_t wall_ns = now->ns - began->ns;
+	const struct window_start *start = &push->window_start;
+	const uint64_t wall_ns = now->ns - start->ns;
 	struct level_window window = {.now_ns = now->ns,
-		.began_ns = began->ns,
-		.files = now->seen.files - began->seen.files,
-		.read_ns = now->seen.read_ns - began->seen.read_ns,
-		.cpus_used = wall_ns ? (double)(now->cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
+		.began_ns = start->ns,
+		.files = now->queue.files - start->queue.files,
+		.read_ns = now->queue.read_ns - start->queue.read_ns,
+		.cpus_used = wall_ns ? (double)(now->cpu_ns - start->cpu_ns) / (double)wall_ns : 0,
 		.cpus = uv_available_parallelism(),
-		.bandwidth_share = ratio(now->waited_ns - began->waited_ns, wall_ns),
+		.bandwidth_share = ratio(now->waited_ns - start->waited_ns, wall_ns),
 		.max_by_memory = max_by_memory(push),
-		.was_throttled = now->cuts != began->cuts};
+		.was_throttled = now->throttlings != start->throttlings};
 	for (int i = 0; i < WIRES; i++) {
-		window.requests[i] = now->replies[i] - began->replies[i];
-		window.wire_ns[i] = now->wire_ns[i] - began->wire_ns[i];
+		window.requests[i] = now->replies[i] - start->replies[i];
+		window.wire_ns[i] = now->wire_ns[i] - start->wire_ns[i];
 	}
 	level_next(&push->level, &window);
 }
@@ -149,68 +150,55 @@ static void judge_window(struct s3once_push *push, const struct push_window *now
  * window is over, the next one begins now. Only then are the figures of the process read, since the
  * kernel adds up those of all threads. */
 static void update_file_level(
-	struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
+	struct s3once_push *push, const struct queue_figures *figures, uint64_t now_ns)
 {
 	const struct service *services[WIRES] = {
 		s3_service(push->run.s3), push->run.store->service};
-	const uint64_t files = seen->files - push->began.seen.files;
-	if (level_window_goes_on(&push->level, now_ns - push->began.ns, files))
+	const uint64_t files = figures->files - push->window_start.queue.files;
+	if (level_window_goes_on(&push->level, now_ns - push->window_start.ns, files))
 		return;
-	struct push_window now = {.ns = now_ns,
-		.seen = *seen,
+	struct window_start now = {.ns = now_ns,
+		.queue = *figures,
 		.cpu_ns = process_cpu_ns(),
 		.waited_ns = bandwidth_waited_ns(push->run.bodies.bandwidth)};
 	for (int i = 0; i < WIRES; i++) {
 		if (!services[i])
 			continue;
-		now.cuts += service_cuts(services[i]);
+		now.throttlings += service_cuts(services[i]);
 		service_wire(services[i], &now.replies[i], &now.wire_ns[i]);
 	}
 	if (files)
 		judge_window(push, &now);
-	push->began = now;
+	push->window_start = now;
 }
 
 /* Updates the level of large bodies by the bytes of them that have moved since its window began. If
  * the window is over, the next one begins now. */
 static void update_large_level(
-	struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
+	struct s3once_push *push, const struct queue_figures *figures, uint64_t now_ns)
 {
-	struct push_window *began = &push->large_began;
-	const struct push_window now = {.ns = now_ns,
-		.large_moved = atomic_load(&push->run.report.large_moved),
+	struct large_window_start *start = &push->large_window_start;
+	const struct large_window_start now = {.ns = now_ns,
+		.moved = atomic_load(&push->run.report.large_moved),
 		.cuts = atomic_load(&push->run.report.large_cuts)};
 	const struct large_window window = {.now_ns = now_ns,
-		.began_ns = began->ns,
-		.under_way = seen->large,
-		.bytes = now.large_moved - began->large_moved,
-		.was_cut = now.cuts != began->cuts};
+		.began_ns = start->ns,
+		.under_way = figures->large,
+		.bytes = now.moved - start->moved,
+		.was_cut = now.cuts != start->cuts};
 	const bool next_window_begins = large_level_judge(&push->large, &window);
 	if (next_window_begins)
-		*began = now;
+		*start = now;
 }
 
-/* Updates both levels, and reports them. Returns the wanted number of workers. */
-static unsigned update_levels(struct s3once_push *push)
+/* Returns the number of workers that both levels call for. */
+static unsigned wanted_workers(const struct s3once_push *push, const struct queue_figures *figures)
 {
-	struct queue_seen seen;
-	const unsigned before = push->level.now;
-	const uint64_t now_ns = clock_boot_ns();
-	queue_release_due(push->run.queue, &seen);
-	push->idle_ticks = seen.is_idle ? push->idle_ticks + 1 : 0;
-	update_file_level(push, &seen, now_ns);
-	update_large_level(push, &seen, now_ns);
 	/* Twice as many workers are needed as large bodies are to be sent, since half of the
 	 * workers send small files. */
-	const unsigned for_large = seen.has_large ? 2 * push->large.now : 0;
-	unsigned workers = push->level.now > for_large ? push->level.now : for_large;
-	if (workers > push->level.max)
-		workers = push->level.max;
-	push->max_workers = workers > push->max_workers ? workers : push->max_workers;
-	report_new_level(push);
-	if (push->level.now != before)
-		log_debug("%u requests at once", push->level.now);
-	return workers;
+	const unsigned for_large = figures->has_large ? 2 * push->large.now : 0;
+	const unsigned wanted = push->level.now > for_large ? push->level.now : for_large;
+	return wanted < push->level.max ? wanted : push->level.max;
 }
 
 /* Called by the last thread of the pool, once the scan and all workers have ended. */
@@ -273,10 +261,10 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 	bandwidth_toggle(push->run.bodies.bandwidth);
 }
 
-/* Starts workers until there are n, and lets n of them work. If there are more already, the others
- * wait. If no more threads can be started, some workers are ended again, to leave
- * PUSH_SPARE_THREADS for others. Returns false if no worker was ever started. */
-static bool start_workers(struct s3once_push *push, unsigned n)
+/* Lets n workers work. Missing ones are started; if there are more already, the others wait. If no
+ * more threads can be started, some workers are ended again, to leave PUSH_SPARE_THREADS for
+ * others. Returns false if no worker was ever started. */
+static bool set_worker_count(struct s3once_push *push, unsigned n)
 {
 	bool can_start = true; /* more threads */
 	/* One thread of the pool is the scan's, and all others are workers. */
@@ -289,9 +277,9 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 		n = started > PUSH_SPARE_THREADS ? started - PUSH_SPARE_THREADS : 1;
 		level_lower_max(&push->level, n, S3ONCE_LIMITED_BY_THREADS);
 		/* More workers than n were allowed, but never ran at the same time. */
-		push->max_workers = push->max_workers < n ? push->max_workers : n;
+		push->peak_workers = push->peak_workers < n ? push->peak_workers : n;
 		report_new_level(push);
-		queue_retire(push->run.queue, started - n);
+		queue_retire_workers(push->run.queue, started - n);
 	}
 	queue_set_level(push->run.queue, n, push->large.now);
 	return true;
@@ -323,7 +311,26 @@ static void check_bandwidth(struct s3once_push *push)
 	push->reported_lifted = is_lifted;
 }
 
-/* Checks the conditions that end the run, and sets the number of workers. */
+/* Updates both levels, reports them, and sets the number of workers by them. */
+static void adjust_workers(struct s3once_push *push)
+{
+	struct queue_figures figures;
+	const unsigned before = push->level.now;
+	const uint64_t now_ns = clock_boot_ns();
+	queue_read_figures(push->run.queue, &figures);
+	push->idle_ticks = figures.is_idle ? push->idle_ticks + 1 : 0;
+	update_file_level(push, &figures, now_ns);
+	update_large_level(push, &figures, now_ns);
+	const unsigned workers = wanted_workers(push, &figures);
+	push->peak_workers = workers > push->peak_workers ? workers : push->peak_workers;
+	report_new_level(push);
+	if (push->level.now != before)
+		log_debug("%u requests at once", push->level.now);
+	set_worker_count(push, workers); /* cannot fail, since push_loop() has started a worker */
+}
+
+/* Checks the conditions that end the run, gives workers what has become due, and adjusts their
+ * number. Ticks come less often once IDLE_TICKS of them in a row have found no task under way. */
 static void on_tick(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
@@ -332,11 +339,12 @@ static void on_tick(uv_timer_t *timer)
 	run_check_progress(run);
 	check_duration(push);
 	check_bandwidth(push);
-	/* start_workers() does not fail here, since push_loop() has started a worker. */
-	if (run_is_stopping(run))
-		queue_enter(run->queue, QUEUE_CLOSED);
-	else if (atomic_load(&push->pool.at_work))
-		start_workers(push, update_levels(push));
+	if (run_is_stopping(run)) {
+		queue_enter_phase(run->queue, QUEUE_CLOSED);
+	} else if (atomic_load(&push->pool.at_work)) {
+		queue_release_due(run->queue);
+		adjust_workers(push);
+	}
 	const bool is_idle = push->idle_ticks >= IDLE_TICKS;
 	uv_timer_start(timer, on_tick, is_idle ? IDLE_TICK_MS : TICK_MS, 0);
 }
@@ -376,13 +384,13 @@ bool push_loop(struct s3once_push *push)
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
 	if (run_is_stopping(run)) /* before the workers begin, so that they get no task */
-		queue_enter(run->queue, QUEUE_CLOSED);
+		queue_enter_phase(run->queue, QUEUE_CLOSED);
 	init_levels(push);
 	const struct pool_options options = {
 		.max_threads = push->level.max + 1, .all_ended = notify_ended, .arg = push};
 	const bool has_pool = !pool_init(&push->pool, &options);
 	if (has_pool && pool_start(&push->pool, scan_files, push) &&
-		start_workers(push, push->level.now)) {
+		set_worker_count(push, push->level.now)) {
 		uv_timer_start(&push->tick, on_tick, TICK_MS, 0);
 	} else {
 		run_fail(run,

@@ -218,8 +218,9 @@ bool push_set_up(struct s3once_push *push)
 	struct problem problem = push->scan_problem;
 	if (run->bodies.bandwidth && !run->dry)
 		bandwidth_share(run->bodies.bandwidth);
-	const bool has_queue = run->files.scan && !queue_new(o->concurrency, o->part_bytes,
-							  o->final != 0, &run->queue);
+	const enum queue_order order = o->final ? QUEUE_BY_RANK : QUEUE_BY_TURNS;
+	const bool has_queue =
+		run->files.scan && !queue_new(o->concurrency, o->part_bytes, order, &run->queue);
 	if (!has_queue && run->files.scan)
 		problem_set(&problem, "out of memory");
 	push->is_set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&

@@ -24,19 +24,21 @@ struct s3once_push {
 	struct level level;       /* limit of workers */
 	struct large_level large; /* limit of those that send large bodies */
 	unsigned idle_ticks;      /* consecutive calls of on_tick() without a task under way */
-	/* The figures when the windows (level.h) of the two levels began. The window of the large
-	 * level uses only ns, large_moved and cuts. */
-	struct push_window {
+	/* The figures when the windows (level.h) of the two levels began. */
+	struct window_start {
 		/* clock_boot_ns(), the CPU time of the process, and its time of waiting for
 		 * bandwidth. */
 		uint64_t ns, cpu_ns, waited_ns;
 		uint64_t replies[WIRES], wire_ns[WIRES]; /* service_wire() */
-		uint64_t large_moved;                    /* bytes of large bodies */
-		unsigned cuts; /* cuts by throttling; in the window of the large level: large bodies
-				  that were cut */
-		struct queue_seen seen; /* seen of small files */
-	} began, large_began;
-	unsigned max_workers;         /* highest limit of workers so far */
+		unsigned throttlings;                    /* service_cuts() */
+		struct queue_figures queue;
+	} window_start;
+	struct large_window_start {
+		uint64_t ns;    /* clock_boot_ns() */
+		uint64_t moved; /* bytes of large bodies */
+		unsigned cuts;  /* large bodies whose connection was cut */
+	} large_window_start;
+	unsigned peak_workers;        /* highest limit of workers so far */
 	uint64_t bytes_before_worker; /* resident memory before the first worker */
 };
 

@@ -184,7 +184,7 @@ void run_fail(struct run *run, const struct problem *problem)
 	if (atomic_exchange(&run->end.failed_setup, true))
 		return;
 	report_run(&run->report, S3ONCE_EVENT_FATAL, problem);
-	queue_enter(run->queue, QUEUE_CLOSED);
+	queue_enter_phase(run->queue, QUEUE_CLOSED);
 }
 
 /* Begins the grace. Returns false if the grace had begun before. */
@@ -202,7 +202,7 @@ void run_reach_limit(struct run *run, const char *limit)
 		return;
 	report_run(&run->report, S3ONCE_EVENT_NOTE, PROBLEM("%s", limit));
 	begin_grace(run);
-	queue_enter(run->queue, QUEUE_CLOSED);
+	queue_enter_phase(run->queue, QUEUE_CLOSED);
 }
 
 /* The limit is reached once the bodies that were begun before this one add up to
@@ -227,7 +227,7 @@ void run_fence(struct run *run, const char *why)
 		PROBLEM("stopped, because %s; the other uploader continues what was under way; "
 			"run again for the rest",
 			why));
-	queue_enter(run->queue, QUEUE_CLOSED);
+	queue_enter_phase(run->queue, QUEUE_CLOSED);
 }
 
 void run_check_lease(struct run *run)

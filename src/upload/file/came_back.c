@@ -156,8 +156,8 @@ static void give_back(struct worker *worker, struct block *block)
 		else
 			ready[n_ready++] = c;
 	}
-	queue_later(worker->run->queue, later, n_later, again_ns);
-	queue_ready(worker->run->queue, ready, n_ready);
+	queue_put_back_later(worker->run->queue, later, n_later, again_ns);
+	queue_put_back_checked(worker->run->queue, ready, n_ready);
 	free(block);
 }
 

@@ -482,7 +482,7 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	file->claiming = NULL;
 	if (o == OUTCOME_OK) {
 		if (file->candidate->opens_block) /* the other files of its block wait for this */
-			queue_release_block(worker->run->queue, file->candidate);
+			queue_release_rest(worker->run->queue, file->candidate);
 		return STEP_NEXT;
 	}
 	if (o != OUTCOME_REFUSED)

@@ -220,7 +220,7 @@ enum step file_fail(struct worker *worker, struct file *file, const struct probl
 enum step file_put_back(struct worker *worker, struct file *file, uint64_t not_before_ns)
 {
 	file->candidate->mark_state = MARK_CLAIMED; /* so that begin_turn() reads the mark again */
-	queue_later(worker->run->queue, &file->candidate, 1, not_before_ns);
+	queue_put_back_later(worker->run->queue, &file->candidate, 1, not_before_ns);
 	file->candidate = NULL;
 	return STEP_LATER;
 }

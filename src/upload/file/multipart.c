@@ -648,7 +648,7 @@ enum step multipart_send(
 		uv_mutex_unlock(&multipart->locked.mutex);
 	}
 	const bool was_last =
-		queue_part_ended(worker->run->queue, parts, is_stored ? PART_STORED : PART_FAILED);
+		queue_end_part(worker->run->queue, parts, is_stored ? PART_STORED : PART_FAILED);
 	if (!was_last)
 		return STEP_PARTS; /* other workers go on with the upload */
 	const enum step step = continue_after_parts(worker, multipart);

@@ -50,7 +50,7 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 		refusals->locked.refused = refused;
 		atomic_fetch_add(&refusals->n_refused, 1);
 		worker->has_put_aside = true;
-		queue_spread(worker->run->queue, true);
+		queue_set_spreading(worker->run->queue, true);
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
 	if (!keeps)
@@ -68,7 +68,7 @@ static bool wait_to_decide(struct worker *worker, enum settle_time time)
 	struct refusals *refusals = &run->refusals;
 	const bool is_one_of_many = worker->has_put_aside &&
 				    atomic_load(&refusals->n_refused) >= MANY_REFUSED &&
-				    !queue_has_block(run->queue);
+				    !queue_has_due_block(run->queue);
 	worker->has_put_aside = false;
 	if (!is_one_of_many)
 		return time == AT_END && !atomic_load(&run->liveness.tasks);
@@ -91,7 +91,7 @@ void refusals_settle(struct worker *worker, enum settle_time time)
 		atomic_store(&refusals->n_refused, 0);
 	}
 	if (has_stored)
-		queue_spread(run->queue, false);
+		queue_set_spreading(run->queue, false);
 	uv_mutex_unlock(&refusals->locked.mutex);
 	/* A single refused file may itself be the reason. It fails below, and the run continues. */
 	if (all && !has_stored && n >= REFUSED_AT_END) { /* the last one represents all */

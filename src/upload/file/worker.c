@@ -240,7 +240,7 @@ void worker_run(struct worker *worker)
 	struct task task;
 	for (;;) {
 		if (run_is_stopping(run)) /* the main thread would do this a moment later */
-			queue_enter(run->queue, QUEUE_CLOSED);
+			queue_enter_phase(run->queue, QUEUE_CLOSED);
 		if (worker->next.is_taken)
 			task = worker->next.task;
 		else

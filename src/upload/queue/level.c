@@ -40,18 +40,20 @@ void level_lower_max(struct level *level, unsigned max, enum s3once_limited_by w
 	set_level(level, level->now);
 }
 
-/* Returns the time that a request of this service takes if the service has nothing else to do,
- * after this window: about the least mean of any window. A mean that grows with the number of
- * requests shows that the service takes no more of them. */
-static double update_min_request_s(struct level *level, const struct level_window *window, int wire)
+/* Updates the least means by the window. They stand for the time that a request takes if its
+ * service has nothing else to do. A mean that grows with the number of requests shows that the
+ * service takes no more of them. */
+static void update_min_means(struct level *level, const struct level_window *window)
 {
-	double *min_mean_s = &level->min_mean_s[wire];
-	const double n = (double)window->requests[wire];
-	const double mean = n > 0 ? (double)window->wire_ns[wire] / n / NS_PER_S : 0;
-	*min_mean_s *= 1 + SLOWER_PER_S * (double)(window->now_ns - window->began_ns) / NS_PER_S;
-	if (n > 0 && (*min_mean_s <= 0 || mean < *min_mean_s))
-		*min_mean_s = mean;
-	return *min_mean_s;
+	const double window_s = (double)(window->now_ns - window->began_ns) / NS_PER_S;
+	for (int wire = 0; wire < WIRES; wire++) {
+		double *min_mean_s = &level->min_mean_s[wire];
+		const double n = (double)window->requests[wire];
+		const double mean = n > 0 ? (double)window->wire_ns[wire] / n / NS_PER_S : 0;
+		*min_mean_s *= 1 + SLOWER_PER_S * window_s;
+		if (n > 0 && (*min_mean_s <= 0 || mean < *min_mean_s))
+			*min_mean_s = mean;
+	}
 }
 
 bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files)
@@ -63,12 +65,11 @@ bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files
  * spent on the wire, on being read and on a processor, summed over all workers, for each second of
  * the window. Sets *ret_reading to the mean number of those that were reading. */
 static double busy_workers(
-	struct level *level, const struct level_window *window, double *ret_reading)
+	const struct level *level, const struct level_window *window, double *ret_reading)
 {
-	const double s3_s =
-		(double)window->requests[WIRE_S3] * update_min_request_s(level, window, WIRE_S3);
-	const double marks_s = REQUESTS_OF_MARKS * (double)window->files *
-			       update_min_request_s(level, window, WIRE_MARKS);
+	const double s3_s = (double)window->requests[WIRE_S3] * level->min_mean_s[WIRE_S3];
+	const double marks_s =
+		REQUESTS_OF_MARKS * (double)window->files * level->min_mean_s[WIRE_MARKS];
 	const double read_s = (double)window->read_ns / NS_PER_S;
 	const double window_s = (double)(window->now_ns - window->began_ns) / NS_PER_S;
 	*ret_reading = read_s / window_s;
@@ -105,6 +106,7 @@ void level_next(struct level *level, const struct level_window *window)
 {
 	const unsigned before = level->now;
 	double reading;
+	update_min_means(level, window);
 	const double busy = busy_workers(level, window, &reading);
 	set_level(level, wanted_level(level, busy));
 	/* A lack of memory or of bandwidth only keeps the level from rising. It does not lower it:

@@ -60,9 +60,10 @@ struct queue {
 		unsigned retiring;    /* workers that are to end */
 		bool has_seen_others; /* other uploaders were seen at work in the files of this run
 				       */
-		bool spreads;         /* queue_spread() */
+		bool spreads;         /* queue_set_spreading() */
 		enum queue_phase phase;
-		struct queue_seen seen; /* its sums; queue_release_due() fills in the rest */
+		/* The sums; queue_read_figures() fills in the rest. */
+		struct queue_figures figures;
 	} locked;
 };
 
@@ -114,7 +115,7 @@ static struct block *blocks_take(struct block *end, uint64_t now_ns)
 	return first;
 }
 
-int queue_new(unsigned max_tasks, uint64_t part_bytes, bool is_ranked, struct queue **ret)
+int queue_new(unsigned max_tasks, uint64_t part_bytes, enum queue_order order, struct queue **ret)
 {
 	struct queue *queue = calloc(1, sizeof *queue);
 	if (!queue)
@@ -123,16 +124,13 @@ int queue_new(unsigned max_tasks, uint64_t part_bytes, bool is_ranked, struct qu
 	uv_cond_init(&queue->room);
 	queue->locked.waiting.next = queue->locked.waiting.before = &queue->locked.waiting;
 	turns_init(&queue->locked.turns, max_tasks, part_bytes);
-	queue->locked.turns.is_ranked = is_ranked;
+	queue->locked.turns.is_ranked = order == QUEUE_BY_RANK;
 	*ret = queue;
 	return 0;
 }
 
-/* All functions from here to queue_pop_file() are called with the mutex held, or by
- * queue_pop_file() when no other thread is left. */
-
 /* Whether no worker will get a task any more. */
-static bool is_ended(const struct queue *queue)
+static bool is_ended_locked(const struct queue *queue)
 {
 	if (queue->locked.phase == QUEUE_CLOSED)
 		return true;
@@ -144,7 +142,7 @@ static bool is_ended(const struct queue *queue)
 
 /* Wakes the worker that came to wait last, if any waits. Its connections are the freshest, and
  * workers that are not needed keep waiting. */
-static void wake_worker(struct queue *queue)
+static void wake_worker_locked(struct queue *queue)
 {
 	struct idle_worker *worker = queue->locked.idle;
 	if (!worker)
@@ -155,15 +153,15 @@ static void wake_worker(struct queue *queue)
 }
 
 /* Releases these files, which take their turns after those that were released before. */
-static void add_files(struct queue *queue, struct candidate *const *files, size_t n)
+static void release_files_locked(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		turns_add(&queue->locked.turns, files[i]);
 }
 
-/* Adds a block of these files, which the queue owns then. The other members of the block are copied
- * from *like. If there is no memory for the block, the files are released at once. */
-static void add_block(
+/* Adds these files as a block with the due time, rank and came_back of *like. The queue owns the
+ * files then. If there is no memory for a block, they are released at once. */
+static void add_block_locked(
 	struct queue *queue, struct candidate *const *files, size_t n, const struct block *like)
 {
 	struct block *block = malloc(sizeof *block);
@@ -174,7 +172,7 @@ static void add_block(
 		files[i]->opens_block = files[i]->needs_mark_read = false;
 	}
 	if (!block) {
-		add_files(queue, files, n);
+		release_files_locked(queue, files, n);
 		return;
 	}
 	*block = *like;
@@ -184,22 +182,24 @@ static void add_block(
 }
 
 /* Adds files that a worker has given back, if there are any, as a block. */
-static void put_back(struct queue *queue, struct candidate *const *files, size_t n, uint64_t due_ns)
+static void put_back_locked(
+	struct queue *queue, struct candidate *const *files, size_t n, uint64_t due_ns)
 {
 	if (n)
-		add_block(queue, files, n, &(struct block){.due_ns = due_ns, .came_back = true});
+		add_block_locked(
+			queue, files, n, &(struct block){.due_ns = due_ns, .came_back = true});
 }
 
 /* Adds files as a block that is due, and whose place among such blocks is random. With ranks, all
  * blocks are due since 0, so that their ranks alone order them. */
-static void add_due(struct queue *queue, struct candidate *const *files, size_t n)
+static void add_due_locked(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	struct block block = {
 		.due_ns = now_ns - random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS)};
 	if (queue->locked.turns.is_ranked)
 		block = (struct block){.rank = candidate_rank(*files)};
-	add_block(queue, files, n, &block);
+	add_block_locked(queue, files, n, &block);
 }
 
 /* Takes the file that is to open the block out of it: the first small one. Returns NULL if all are
@@ -220,7 +220,7 @@ static struct candidate *take_opener(struct block *block)
 
 /* Opens a block: releases its first small file, and lets the rest wait in `rests` until that file
  * is claimed. Takes the block. */
-static void open_block(struct queue *queue, struct block *block)
+static void open_block_locked(struct queue *queue, struct block *block)
 {
 	struct candidate *opener = take_opener(block);
 	const bool has_seen_others = queue->locked.has_seen_others;
@@ -232,12 +232,12 @@ static void open_block(struct queue *queue, struct block *block)
 		block->files[i]->needs_mark_read =
 			has_seen_others && block->files[i]->size > S3ONCE_SMALL_BYTES_MAX;
 	if (!opener) { /* all are large */
-		add_files(queue, block->files, block->n);
+		release_files_locked(queue, block->files, block->n);
 		free(block);
 		return;
 	}
 	if (!block->n) { /* no rest */
-		add_files(queue, &opener, 1);
+		release_files_locked(queue, &opener, 1);
 		free(block);
 		return;
 	}
@@ -252,7 +252,7 @@ static void open_block(struct queue *queue, struct block *block)
 
 /* Takes out the rest of the block with this serial number: a struct block with those of its files
  * that wait until it is open. The caller frees it. Returns NULL if there is none. */
-static struct block *take_rest(struct queue *queue, unsigned serial)
+static struct block *take_rest_locked(struct queue *queue, unsigned serial)
 {
 	struct block **at = &queue->locked.rests;
 	/* All files of a rest have the same serial number, so its first file is enough. */
@@ -268,21 +268,21 @@ static struct block *take_rest(struct queue *queue, unsigned serial)
 
 /* Releases the files that wait until the block with this serial number is open, if there are any.
  */
-static void release_rest(struct queue *queue, unsigned serial)
+static void release_rest_locked(struct queue *queue, unsigned serial)
 {
-	struct block *rest = take_rest(queue, serial);
+	struct block *rest = take_rest_locked(queue, serial);
 	if (!rest)
 		return;
-	add_files(queue, rest->files, rest->n);
+	release_files_locked(queue, rest->files, rest->n);
 	free(rest);
-	wake_worker(queue);
+	wake_worker_locked(queue);
 }
 
 /* Whether a block is due and has to be begun now. Reading its marks and claiming one of its files
  * takes a while, so a block is begun as soon as only few small files are ready or will soon be. Few
  * are less than half a block plus half the number of workers. While the queue spreads, a block is
  * begun unless the next small file opens one. */
-static bool wants_block(const struct queue *queue, uint64_t now_ns)
+static bool must_begin_block_locked(const struct queue *queue, uint64_t now_ns)
 {
 	const struct turns *turns = &queue->locked.turns;
 	const struct candidate *next = turns->lines[LINE_SMALL].first;
@@ -296,18 +296,18 @@ static bool wants_block(const struct queue *queue, uint64_t now_ns)
 	return has_few && blocks_have_due(&queue->locked.waiting, now_ns);
 }
 
-/* Whether a worker may have a task now, and there is one. Also true if the queue is closed, which
+/* Whether there is a task, and a worker may have it now. Also true if the queue is closed, which
  * does no harm: a worker that is woken then ends. */
-static bool has_more(const struct queue *queue)
+static bool has_task_locked(const struct queue *queue)
 {
 	return queue->locked.phase >= QUEUE_FLOWS &&
 	       queue->locked.busy < queue->locked.turns.workers &&
-	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
+	       (turns_has(&queue->locked.turns) || must_begin_block_locked(queue, clock_boot_ns()));
 }
 
 /* Takes out all other blocks that came back and are due, and links them after this one. Reading the
  * marks of many files together costs less than reading those of each block. */
-static void take_all_due(struct queue *queue, struct block *block, uint64_t now_ns)
+static void take_returned_locked(struct queue *queue, struct block *block, uint64_t now_ns)
 {
 	struct block *end = &queue->locked.waiting;
 	block->next = NULL;
@@ -324,7 +324,7 @@ static void take_all_due(struct queue *queue, struct block *block, uint64_t now_
 }
 
 /* Notes that a worker has this task. The scan may have room for more files now. */
-static void note_taken(struct queue *queue, struct task *task)
+static void note_taken_locked(struct queue *queue, struct task *task)
 {
 	if (task->kind == TASK_FILE) {
 		task->block_serial = task->file->opens_block ? task->file->block_serial : 0;
@@ -335,13 +335,13 @@ static void note_taken(struct queue *queue, struct task *task)
 
 /* Opens blocks that are due, while few small files are ready. Stops at one that came back, and
  * returns it: its marks have to be read first. Otherwise returns NULL. */
-static struct block *open_due_blocks(struct queue *queue, uint64_t now_ns)
+static struct block *open_due_blocks_locked(struct queue *queue, uint64_t now_ns)
 {
-	while (wants_block(queue, now_ns)) {
+	while (must_begin_block_locked(queue, now_ns)) {
 		struct block *block = blocks_take(&queue->locked.waiting, now_ns);
 		if (block->came_back)
 			return block;
-		open_block(queue, block);
+		open_block_locked(queue, block);
 	}
 	return NULL;
 }
@@ -349,14 +349,14 @@ static struct block *open_due_blocks(struct queue *queue, uint64_t now_ns)
 /* Takes the next task for a worker. A block that came back becomes the task itself, so that the
  * worker reads its marks again. Otherwise the task is a file or a part. Returns false if there is
  * no task. */
-static bool take_task(struct queue *queue, struct task *ret)
+static bool take_task_locked(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	if (queue->locked.phase < QUEUE_FLOWS || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
-	struct block *to_check = open_due_blocks(queue, now_ns);
+	struct block *to_check = open_due_blocks_locked(queue, now_ns);
 	if (to_check) {
-		take_all_due(queue, to_check, now_ns);
+		take_returned_locked(queue, to_check, now_ns);
 		*ret = (struct task){.kind = TASK_CHECK, .blocks = to_check};
 		queue->locked.checking++;
 		for (const struct block *block = to_check; block; block = block->next)
@@ -364,7 +364,7 @@ static bool take_task(struct queue *queue, struct task *ret)
 	} else if (!turns_take(&queue->locked.turns, ret)) {
 		return false;
 	}
-	note_taken(queue, ret);
+	note_taken_locked(queue, ret);
 	queue->locked.busy++;
 	return true;
 }
@@ -375,11 +375,11 @@ struct candidate *queue_pop_file(struct queue *queue)
 	 * slow. */
 	queue->locked.turns.is_ranked = false;
 	for (struct block *block; (block = blocks_take(&queue->locked.waiting, UINT64_MAX));) {
-		add_files(queue, block->files, block->n);
+		release_files_locked(queue, block->files, block->n);
 		free(block);
 	}
-	while (queue->locked.rests) /* release_rest() removes the first of the rests */
-		release_rest(queue, queue->locked.rests->files[0]->block_serial);
+	while (queue->locked.rests) /* release_rest_locked() removes the first of the rests */
+		release_rest_locked(queue, queue->locked.rests->files[0]->block_serial);
 	return turns_pop_any(&queue->locked.turns);
 }
 
@@ -394,45 +394,43 @@ void queue_free(struct queue *queue)
 	free(queue);
 }
 
-/* The next two are called with the mutex held. */
-
 /* Enters this phase, unless the queue is in a later one. Wakes one worker, which wakes the next one
  * if there is more to do, or if all workers have to end (queue_take()). */
-static void enter_phase(struct queue *queue, enum queue_phase phase)
+static void enter_phase_locked(struct queue *queue, enum queue_phase phase)
 {
 	if (queue->locked.phase < phase)
 		queue->locked.phase = phase;
-	wake_worker(queue);
+	wake_worker_locked(queue);
 }
 
 /* Whether n files fit into the queue. If not, workers begin now, since they alone make room. */
-static bool has_room(struct queue *queue, size_t n)
+static bool has_room_locked(struct queue *queue, size_t n)
 {
 	if (queue->locked.n_files + n <= QUEUE_FILES)
 		return true;
-	enter_phase(queue, QUEUE_FLOWS);
+	enter_phase_locked(queue, QUEUE_FLOWS);
 	return false;
 }
 
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	uv_mutex_lock(&queue->mutex);
-	wait_until(queue->locked.phase == QUEUE_CLOSED || has_room(queue, n), .cond = &queue->room,
-		.mutex = &queue->mutex);
+	wait_until(queue->locked.phase == QUEUE_CLOSED || has_room_locked(queue, n),
+		.cond = &queue->room, .mutex = &queue->mutex);
 	const bool is_open = queue->locked.phase != QUEUE_CLOSED;
 	if (is_open) {
-		add_due(queue, files, n);
+		add_due_locked(queue, files, n);
 		if (queue->locked.phase >= QUEUE_FLOWS)
-			wake_worker(queue);
+			wake_worker_locked(queue);
 	}
 	uv_mutex_unlock(&queue->mutex);
 	return is_open;
 }
 
-void queue_enter(struct queue *queue, enum queue_phase phase)
+void queue_enter_phase(struct queue *queue, enum queue_phase phase)
 {
 	uv_mutex_lock(&queue->mutex);
-	enter_phase(queue, phase);
+	enter_phase_locked(queue, phase);
 	uv_cond_broadcast(&queue->room);
 	uv_mutex_unlock(&queue->mutex);
 }
@@ -442,33 +440,39 @@ void queue_set_level(struct queue *queue, unsigned workers, unsigned large)
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.turns.workers = workers;
 	queue->locked.turns.max_large = large;
-	if (has_more(queue))
-		wake_worker(queue);
+	if (has_task_locked(queue))
+		wake_worker_locked(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-void queue_retire(struct queue *queue, unsigned n)
+void queue_retire_workers(struct queue *queue, unsigned n)
 {
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.retiring += n;
-	wake_worker(queue);
+	wake_worker_locked(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-void queue_release_due(struct queue *queue, struct queue_seen *ret)
+void queue_release_due(struct queue *queue)
 {
 	uv_mutex_lock(&queue->mutex);
 	/* A block that was not opened within OPENING_MAX_NS is waited for no longer: its files are
-	 * released. release_rest() frees `rest`. */
+	 * released. release_rest_locked() frees `rest`. */
 	const uint64_t now_ns = clock_boot_ns();
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
 		next = rest->next;
 		if (rest->due_ns <= now_ns)
-			release_rest(queue, rest->files[0]->block_serial);
+			release_rest_locked(queue, rest->files[0]->block_serial);
 	}
-	if (has_more(queue))
-		wake_worker(queue);
-	*ret = queue->locked.seen;
+	if (has_task_locked(queue))
+		wake_worker_locked(queue);
+	uv_mutex_unlock(&queue->mutex);
+}
+
+void queue_read_figures(struct queue *queue, struct queue_figures *ret)
+{
+	uv_mutex_lock(&queue->mutex);
+	*ret = queue->locked.figures;
 	ret->large = queue->locked.turns.large;
 	ret->has_large = turns_has_large(&queue->locked.turns);
 	ret->is_idle = !queue->locked.busy;
@@ -483,26 +487,28 @@ void queue_take(struct queue *queue, struct task *ret)
 	*ret = (struct task){.kind = TASK_END};
 	uv_cond_init(&self.woken);
 	uv_mutex_lock(&queue->mutex);
-	while (!is_ended(queue) && !queue->locked.retiring && !take_task(queue, ret)) {
+	while (!is_ended_locked(queue) && !queue->locked.retiring &&
+		!take_task_locked(queue, ret)) {
 		self.next = queue->locked.idle;
 		self.was_woken = false;
 		queue->locked.idle = &self;
 		wait_until(self.was_woken, .cond = &self.woken, .mutex = &queue->mutex);
 	}
-	/* If there is no task, and the queue has not ended, queue_retire() wants workers to end. */
-	if (ret->kind == TASK_END && !is_ended(queue)) {
+	/* If there is no task, and the queue has not ended, queue_retire_workers() wants workers to
+	 * end. */
+	if (ret->kind == TASK_END && !is_ended_locked(queue)) {
 		queue->locked.retiring--;
 		ret->kind = TASK_RETIRE;
 	}
-	if (is_ended(queue) || queue->locked.retiring || has_more(queue))
-		wake_worker(queue);
+	if (is_ended_locked(queue) || queue->locked.retiring || has_task_locked(queue))
+		wake_worker_locked(queue);
 	uv_mutex_unlock(&queue->mutex);
 	uv_cond_destroy(&self.woken);
 }
 
 /* Whether the next task is a small file that needs no read of its mark, and this worker would get
  * it anyway once it has done its present task. */
-static bool may_take_ahead(const struct queue *queue)
+static bool may_take_ahead_locked(const struct queue *queue)
 {
 	const struct candidate *next = turns_next_small(&queue->locked.turns);
 	if (!next || next->mark_state != MARK_ABSENT || next->needs_mark_read)
@@ -513,16 +519,16 @@ static bool may_take_ahead(const struct queue *queue)
 	if (may_get_none)
 		return false;
 	/* The worker would open a block first. */
-	return !wants_block(queue, clock_boot_ns());
+	return !must_begin_block_locked(queue, clock_boot_ns());
 }
 
 bool queue_take_ahead(struct queue *queue, struct task *ret)
 {
 	uv_mutex_lock(&queue->mutex);
-	const bool takes = may_take_ahead(queue);
+	const bool takes = may_take_ahead_locked(queue);
 	if (takes) {
 		turns_take(&queue->locked.turns, ret);
-		note_taken(queue, ret);
+		note_taken_locked(queue, ret);
 	}
 	uv_mutex_unlock(&queue->mutex);
 	return takes;
@@ -530,46 +536,46 @@ bool queue_take_ahead(struct queue *queue, struct task *ret)
 
 void queue_done(struct queue *queue, const struct task *task)
 {
-	struct queue_seen *seen = &queue->locked.seen;
+	struct queue_figures *figures = &queue->locked.figures;
 	const bool is_small = task->kind == TASK_FILE && !task->is_large && !task->begins_upload;
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.busy -= !task->has_follower; /* with a follower, the worker stays busy */
 	queue->locked.checking -= task->kind == TASK_CHECK;
 	turns_done(&queue->locked.turns, task);
 	if (is_small) {
-		seen->files++;
-		seen->read_ns += task->read_ns;
+		figures->files++;
+		figures->read_ns += task->read_ns;
 	}
 	if (task->block_serial) /* the rest of the block still waits if the file was not claimed */
-		release_rest(queue, task->block_serial);
-	if (is_ended(queue))
-		wake_worker(queue);
+		release_rest_locked(queue, task->block_serial);
+	if (is_ended_locked(queue))
+		wake_worker_locked(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
+void queue_put_back_checked(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	uv_mutex_lock(&queue->mutex);
 	if (n)
-		add_due(queue, files, n);
-	wake_worker(queue);
+		add_due_locked(queue, files, n);
+	wake_worker_locked(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-/* queue_later() and queue_put_back_block() wake no worker. The worker that calls one of them will
- * ask for a task itself, and queue_release_due() wakes one when a block becomes due. */
-void queue_later(
+/* queue_put_back_later() and queue_put_back_block() wake no worker. The worker that calls one of
+ * them will ask for a task itself, and queue_release_due() wakes one when a block becomes due. */
+void queue_put_back_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns)
 {
 	uv_mutex_lock(&queue->mutex);
-	put_back(queue, files, n, not_before_ns);
+	put_back_locked(queue, files, n, not_before_ns);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-void queue_release_block(struct queue *queue, const struct candidate *file)
+void queue_release_rest(struct queue *queue, const struct candidate *file)
 {
 	uv_mutex_lock(&queue->mutex);
-	release_rest(queue, file->block_serial);
+	release_rest_locked(queue, file->block_serial);
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -580,25 +586,25 @@ void queue_put_back_block(struct queue *queue, unsigned serial)
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.has_seen_others = true;
 	size_t n = turns_remove_block(&queue->locked.turns, serial, back);
-	struct block *rest = take_rest(queue, serial);
+	struct block *rest = take_rest_locked(queue, serial);
 	for (size_t i = 0; rest && i < rest->n && n < BLOCK_FILES; i++)
 		back[n++] = rest->files[i];
 	free(rest);
 	queue->locked.n_files -= n;
 	for (size_t i = 0; i < n; i++)
 		back[i]->contested_ns = now_ns;
-	put_back(queue, back, n, now_ns + CONTESTED_NS);
+	put_back_locked(queue, back, n, now_ns + CONTESTED_NS);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-void queue_spread(struct queue *queue, bool does)
+void queue_set_spreading(struct queue *queue, bool spreads)
 {
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.spreads = does;
+	queue->locked.spreads = spreads;
 	uv_mutex_unlock(&queue->mutex);
 }
 
-bool queue_has_block(struct queue *queue)
+bool queue_has_due_block(struct queue *queue)
 {
 	uv_mutex_lock(&queue->mutex);
 	const bool has = blocks_have_due(&queue->locked.waiting, clock_boot_ns());
@@ -610,11 +616,11 @@ void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
 {
 	uv_mutex_lock(&queue->mutex);
 	turns_open_parts(&queue->locked.turns, parts, n);
-	wake_worker(queue);
+	wake_worker_locked(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-bool queue_part_ended(struct queue *queue, struct parts *parts, enum part_result result)
+bool queue_end_part(struct queue *queue, struct parts *parts, enum part_result result)
 {
 	uv_mutex_lock(&queue->mutex);
 	parts->under_way--;

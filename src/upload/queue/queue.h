@@ -115,8 +115,8 @@ struct task {
 	/* For FILE: the file, which the worker owns now. */
 	struct candidate *file;
 	/* For CHECK: all blocks that were put back and are due, linked by `next`, which the worker
-	 * owns now. It rereads their marks, and returns files by queue_later() and
-	 * queue_ready(). */
+	 * owns now. It rereads their marks, and returns files by queue_put_back_later() and
+	 * queue_put_back_checked(). */
 	struct block *blocks;
 	/* For PART: an upload, and the number of the part. */
 	struct parts *parts;
@@ -150,7 +150,7 @@ struct turns {
 	struct parts *parts;        /* the open uploads with parts to hand out, in turn */
 	unsigned large;             /* large bodies under way */
 	unsigned uploads_beginning; /* tasks under way that begin a multipart upload */
-	/* Uploads from turns_open_parts() until their last part has ended, which queue_part_ended()
+	/* Uploads from turns_open_parts() until their last part has ended, which queue_end_part()
 	 * notes. */
 	unsigned uploads_open;
 	unsigned small_since_large; /* small files taken since the last large task */
@@ -189,10 +189,13 @@ void turns_done(struct turns *turns, const struct task *task);
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
 
 struct queue;
+enum queue_order {
+	QUEUE_BY_TURNS, /* blocks are begun in a random order, and their files take turns */
+	QUEUE_BY_RANK,  /* files go by candidate_rank(), and blocks by that of their first file */
+};
 /* Makes a queue that hands out at most `max_tasks` tasks at once. Files of more than part_bytes are
- * sent in parts. With `is_ranked`, files are ordered by candidate_rank(), without turns, and blocks
- * by the rank of their first file. Returns 0 or -ENOMEM. */
-int queue_new(unsigned max_tasks, uint64_t part_bytes, bool is_ranked, struct queue **ret);
+ * sent in parts. Returns 0 or -ENOMEM. */
+int queue_new(unsigned max_tasks, uint64_t part_bytes, enum queue_order order, struct queue **ret);
 /* Frees the queue and the remaining files. Call queue_pop_upload() first for all open uploads. */
 void queue_free(struct queue *queue);
 
@@ -208,7 +211,7 @@ enum queue_phase {
 	QUEUE_CLOSED,   /* no more tasks; waiting workers return */
 };
 /* Enters this phase, unless the queue is already in a later one. CLOSED ends the run. */
-void queue_enter(struct queue *queue, enum queue_phase phase);
+void queue_enter_phase(struct queue *queue, enum queue_phase phase);
 
 /* Functions for the main thread, which sets the levels. */
 
@@ -217,17 +220,18 @@ void queue_enter(struct queue *queue, enum queue_phase phase);
 void queue_set_level(struct queue *queue, unsigned workers, unsigned large);
 /* Lets n workers end: the next n that ask for a task get TASK_RETIRE, which needs no
  * queue_done(). */
-void queue_retire(struct queue *queue, unsigned n);
+void queue_retire_workers(struct queue *queue, unsigned n);
+/* Releases the files and blocks that are due, and wakes a worker for them. Call it often, since no
+ * worker wakes when something becomes due. */
+void queue_release_due(struct queue *queue);
 /* Totals so far, and the work under way. */
-struct queue_seen {
+struct queue_figures {
 	uint64_t files, read_ns; /* finished small files, and the time for reading them */
 	unsigned large;          /* large bodies under way */
 	bool has_large;          /* large files are under way, or wait */
 	bool is_idle;            /* no task is under way */
 };
-/* Sets *ret to the figures so far. Call it often, since it also releases the files and blocks that
- * are due, and wakes a worker for them. */
-void queue_release_due(struct queue *queue, struct queue_seen *ret);
+void queue_read_figures(struct queue *queue, struct queue_figures *ret);
 
 /* Functions for workers. */
 
@@ -240,31 +244,31 @@ void queue_done(struct queue *queue, const struct task *task);
  * retire. */
 bool queue_take_ahead(struct queue *queue, struct task *ret);
 /* Puts back files of one block, whose marks were reread, and which may be begun at once. */
-void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
+void queue_put_back_checked(struct queue *queue, struct candidate *const *files, size_t n);
 /* Puts back files that are to be begun again, but not before this clock_boot_ns(). Files that the
  * scan has found by then come first. Without ranks, files that it finds more than a minute later
  * come after them. */
-void queue_later(
+void queue_put_back_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
 /* Releases the rest of the block that this file opens, once the file is claimed. Without this call,
  * the rest is released when the file's task ends, or after two seconds. The caller keeps the
  * file. */
-void queue_release_block(struct queue *queue, const struct candidate *file);
+void queue_release_rest(struct queue *queue, const struct candidate *file);
 /* Call it if another uploader works on the block with this serial number. The files of the block
  * that are not begun are put back for a moment. Workers keep the files that they have begun. From
  * now on, needs_mark_read is set for the first file of each block and for large files. */
 void queue_put_back_block(struct queue *queue, unsigned serial);
-/* Turns spreading on or off. While it is on, workers begin another block before they continue one,
- * so that the next files are in other folders. With ranks, it has no effect. */
-void queue_spread(struct queue *queue, bool does);
+/* Turns spreading on or off. While the queue spreads, workers begin another block before they
+ * continue one, so that the next files are in other folders. With ranks, it has no effect. */
+void queue_set_spreading(struct queue *queue, bool spreads);
 /* Whether there is a block that is due and not begun. */
-bool queue_has_block(struct queue *queue);
+bool queue_has_due_block(struct queue *queue);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
 enum part_result { PART_STORED, PART_FAILED };
 /* Notes the end of a part. After a failure, no more parts of this upload are handed out. Returns
  * true to exactly one caller: when no part is under way, and none is left to hand out. */
-bool queue_part_ended(struct queue *queue, struct parts *parts, enum part_result result);
+bool queue_end_part(struct queue *queue, struct parts *parts, enum part_result result);
 
 /* After the last worker has ended, each call returns another upload with parts that were not handed
  * out, and finally NULL. */

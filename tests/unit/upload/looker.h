@@ -17,14 +17,13 @@ struct looker {
 static inline void *looker_look(void *arg)
 {
 	struct looker *looker = arg;
-	struct queue_seen seen;
 	const uint64_t end_ns = clock_boot_ns() + 10 * NS_PER_S;
 	while (!atomic_load(&looker->is_over) && clock_boot_ns() < end_ns) {
-		queue_release_due(looker->queue, &seen);
+		queue_release_due(looker->queue);
 		uv_sleep(1);
 	}
 	if (!atomic_load(&looker->is_over))
-		queue_enter(looker->queue, QUEUE_CLOSED);
+		queue_enter_phase(looker->queue, QUEUE_CLOSED);
 	return NULL;
 }
 

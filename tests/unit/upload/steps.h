@@ -103,7 +103,7 @@ static inline bool steps_begin_run(struct steps *steps, const struct script_step
 	CHECK_INT(session_begin(run->session, steps->push->conn, &steps->problem), OUTCOME_OK);
 	run->locked.begun = run->locked.has_looked = true;
 	atomic_store(&run->has_witness, true);
-	queue_enter(run->queue, QUEUE_FLOWS);
+	queue_enter_phase(run->queue, QUEUE_FLOWS);
 	return true;
 }
 

@@ -123,8 +123,8 @@ static bool is_held(const struct config *config, const struct drawn *file)
 static void add_sign(struct steps *steps, const char *key, uint64_t due_ns)
 {
 	struct candidate *small = new_candidate(key, false), *large = new_candidate(key, true);
-	queue_later(steps->run->queue, &small, 1, due_ns);
-	queue_later(steps->run->queue, &large, 1, due_ns);
+	queue_put_back_later(steps->run->queue, &small, 1, due_ns);
+	queue_put_back_later(steps->run->queue, &large, 1, due_ns);
 }
 
 static void test_block(struct steps *steps, const struct config *config, const char *running,

@@ -85,7 +85,7 @@ static bool feeds(struct feeding *f, const char *queued, const char *said)
 	char got[4000] = "";
 	struct candidate *file;
 	feed_run(f->steps.run);
-	queue_enter(f->steps.run->queue, QUEUE_CLOSED);
+	queue_enter_phase(f->steps.run->queue, QUEUE_CLOSED);
 	while ((file = queue_pop_file(f->steps.run->queue))) {
 		snprintf(got + strlen(got), sizeof got - strlen(got), "%s ", file->key);
 		free(file);
@@ -355,7 +355,7 @@ static void test_blocks(void)
 		put_mark(&f, key, "done");
 	}
 	feed_run(f.steps.run);
-	queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+	queue_enter_phase(f.steps.run->queue, QUEUE_CLOSED);
 	while ((file = queue_pop_file(f.steps.run->queue))) {
 		at = strcmp(file->key, "k") == 0 ? 0 : (unsigned)atoi(file->key + 1) / BLOCK_FILES;
 		CHECK(!serials[at] || serials[at] == file->block_serial);
@@ -401,7 +401,7 @@ static void test_many_files(void)
 		return;
 	put_mark(&f, "k", "done");
 	feed_run(f.steps.run);
-	queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+	queue_enter_phase(f.steps.run->queue, QUEUE_CLOSED);
 	for (; (file = queue_pop_file(f.steps.run->queue)); free(file))
 		files++;
 	CHECK_INT(files, 2100);
@@ -503,7 +503,7 @@ static void test_limit(void)
 		f.steps.options.final = (int)is_final;
 		if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
 			return;
-		queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+		queue_enter_phase(f.steps.run->queue, QUEUE_CLOSED);
 		run_reach_limit(f.steps.run, "a limit");
 		f.said[0] = '\0';
 		feeds(&f, "", is_final ? "left a\nleft k\n" : "");
@@ -652,7 +652,7 @@ static void test_pipe(void)
 		if (is_done)
 			put_mark(&f, "k", "done");
 		feed_run(f.steps.run);
-		queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+		queue_enter_phase(f.steps.run->queue, QUEUE_CLOSED);
 		file = queue_pop_file(f.steps.run->queue);
 		CHECK_INT(file == NULL, is_done);
 		CHECK(!file || file->is_piped);
@@ -721,7 +721,7 @@ static void test_final_blocks(void)
 		put_mark(&f, key, "done");
 	}
 	feed_run(f.steps.run);
-	queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+	queue_enter_phase(f.steps.run->queue, QUEUE_CLOSED);
 	while ((file = queue_pop_file(f.steps.run->queue))) {
 		unsigned at = 0;
 		while (at < 2 && blocks[at] && blocks[at] != file->block_serial)

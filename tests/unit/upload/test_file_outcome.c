@@ -180,7 +180,7 @@ static bool check_due(struct steps *steps, uint64_t after_ns, uint64_t before_ns
 	for (size_t i = 0; i < 2; i++) {
 		struct candidate *c = feed_new_candidate(&(struct scan_entry){
 			.key = i ? "2" : "1", .path = "", .relative = "", .suffix = "", .size = 9});
-		queue_later(steps->run->queue, &c, 1, due_ns[i]);
+		queue_put_back_later(steps->run->queue, &c, 1, due_ns[i]);
 	}
 	for (struct candidate *c; (c = queue_pop_file(steps->run->queue)) && n < 7; free(c))
 		order[n++] = *c->key;

@@ -27,9 +27,9 @@ static void test_files(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	add(queue, 0, 3);
-	queue_enter(queue, QUEUE_COMPLETE);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
 	for (unsigned i = 0; i < 3; i++) {
 		queue_take(queue, &task);
 		CHECK_INT(task.kind, TASK_FILE);
@@ -48,7 +48,7 @@ static void add_later(struct queue *queue, unsigned from, size_t n, uint64_t due
 	struct candidate *files[BLOCK_FILES];
 	for (unsigned i = 0; i < n; i++)
 		files[i] = candidate(from + i);
-	queue_later(queue, files, n, due_ns);
+	queue_put_back_later(queue, files, n, due_ns);
 }
 
 /* Takes a check, and frees its files. Returns how many there were. */
@@ -80,17 +80,17 @@ static void test_check_and_later(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	add_later(queue, 0, 2, 0);
-	queue_enter(queue, QUEUE_COMPLETE);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_CHECK);
 	CHECK_INT((int64_t)task.blocks->n, 2);
 	CHECK(!task.blocks->next);
 	struct candidate *ready = task.blocks->files[0], *later = task.blocks->files[1];
 	const uint64_t due = clock_boot_ns() + 50 * NS_PER_MS;
-	queue_later(queue, &later, 1, due);
-	queue_ready(queue, &ready, 1);
+	queue_put_back_later(queue, &later, 1, due);
+	queue_put_back_checked(queue, &ready, 1);
 	free(task.blocks);
 	queue_done(queue, &task);
 	queue_take(queue, &task);
@@ -112,17 +112,17 @@ static void test_one_check_of_all(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	for (unsigned i = 0; i < 7; i++)
 		add_later(queue, 0, i + 1, 1 + i);
 	add(queue, 0, 1); /* is due after those */
 	add_later(queue, 0, 1, clock_boot_ns() + 3600 * NS_PER_S);
-	queue_enter(queue, QUEUE_FLOWS);
+	queue_enter_phase(queue, QUEUE_FLOWS);
 	CHECK_INT((int64_t)take_check(queue), 1 + 2 + 3 + 4 + 5 + 6 + 7);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_FILE);
 	end_file(queue, &task);
-	queue_enter(queue, QUEUE_CLOSED);
+	queue_enter_phase(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
@@ -131,11 +131,11 @@ static void test_again(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	add(queue, BLOCK_FILES, 1);
-	queue_enter(queue, QUEUE_COMPLETE);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
-	queue_later(queue, &task.file, 1, clock_boot_ns());
+	queue_put_back_later(queue, &task.file, 1, clock_boot_ns());
 	queue_done(queue, &task);
 	add(queue, 0, BLOCK_FILES);
 	/* Its mark is read before the last files of the block, since few of them are left then. */
@@ -144,7 +144,7 @@ static void test_again(void)
 		CHECK_INT(task.kind, TASK_FILE);
 		end_file(queue, &task);
 	}
-	queue_enter(queue, QUEUE_CLOSED);
+	queue_enter_phase(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
@@ -152,11 +152,11 @@ static void test_again(void)
 static void test_due_before_the_scan(void)
 {
 	struct queue *queue;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	for (unsigned i = 0; i < 3; i++)
 		add(queue, i, 1);
 	add_later(queue, 7, 1, 1);
-	queue_enter(queue, QUEUE_COMPLETE);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
 	CHECK_INT((int64_t)take_check(queue), 1);
 	queue_free(queue);
 }
@@ -167,9 +167,9 @@ static void test_contested(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	add(queue, 0, 10);
-	queue_enter(queue, QUEUE_FLOWS);
+	queue_enter_phase(queue, QUEUE_FLOWS);
 	queue_take(queue, &task);
 	CHECK(!task.file->needs_mark_read);
 	queue_put_back_block(queue, task.file->block_serial);
@@ -189,7 +189,7 @@ static void test_contested(void)
 	CHECK_INT((int64_t)take_check(queue), 9);
 	CHECK(clock_boot_ns() - contested_ns > NS_PER_S / 2);
 	looker_end(&looker);
-	queue_enter(queue, QUEUE_COMPLETE);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
@@ -200,10 +200,10 @@ static void test_one_opens_the_block(void)
 {
 	struct queue *queue;
 	struct task first, second, next;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	add(queue, S3ONCE_SMALL_BYTES_MAX, 3); /* the others are a little larger */
 	add(queue, 0, 2);
-	queue_enter(queue, QUEUE_COMPLETE);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
 	queue_take(queue, &first);
 	queue_take(queue, &second);
 	CHECK(first.file->block_serial != second.file->block_serial);
@@ -214,12 +214,12 @@ static void test_one_opens_the_block(void)
 	queue_take(queue, &next);
 	CHECK_INT((int64_t)next.file->size, 1);
 	end_file(queue, &next);
-	queue_release_block(queue, is_small ? first.file : second.file);
+	queue_release_rest(queue, is_small ? first.file : second.file);
 	queue_take(queue, &next);
 	CHECK_INT((int64_t)next.file->size, S3ONCE_SMALL_BYTES_MAX + 1);
 	end_file(queue, &next);
 	end_file(queue, is_small ? &first : &second);
-	queue_enter(queue, QUEUE_CLOSED);
+	queue_enter_phase(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
@@ -229,22 +229,22 @@ static void test_spread(void)
 	struct queue *queue;
 	unsigned n_blocks = 0;
 	unsigned serials[3] = {0};
-	if (!CHECK_INT(queue_new(1, 16 << 20, false, &queue), 0))
+	if (!CHECK_INT(queue_new(1, 16 << 20, QUEUE_BY_TURNS, &queue), 0))
 		return;
 	for (unsigned i = 0; i < 3; i++)
 		add(queue, i * BLOCK_FILES, BLOCK_FILES);
-	queue_enter(queue, QUEUE_COMPLETE);
-	queue_spread(queue, true);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
+	queue_set_spreading(queue, true);
 	for (unsigned i = 0; i < 3; i++) {
 		struct task task;
-		CHECK(queue_has_block(queue));
+		CHECK(queue_has_due_block(queue));
 		queue_take(queue, &task);
 		for (unsigned k = 0; k < n_blocks; k++)
 			CHECK(task.file->block_serial != serials[k]);
 		serials[n_blocks++] = task.file->block_serial;
 		end_file(queue, &task);
 	}
-	CHECK(!queue_has_block(queue));
+	CHECK(!queue_has_due_block(queue));
 	queue_free(queue);
 }
 
@@ -253,9 +253,9 @@ static void test_claim_hangs(void)
 {
 	struct queue *queue;
 	struct task first, next;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	add(queue, 0, BLOCK_FILES);
-	queue_enter(queue, QUEUE_COMPLETE);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
 	queue_take(queue, &first);
 	CHECK_INT((int64_t)first.file->size, 0);
 	struct looker looker;
@@ -265,9 +265,9 @@ static void test_claim_hangs(void)
 	CHECK_INT(next.kind, TASK_FILE);
 	if (next.kind == TASK_FILE)
 		end_file(queue, &next);
-	queue_release_block(queue, first.file);
+	queue_release_rest(queue, first.file);
 	end_file(queue, &first);
-	queue_enter(queue, QUEUE_CLOSED);
+	queue_enter_phase(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
@@ -279,7 +279,7 @@ static void take_and_end_part(
 	if (!CHECK_INT(task.kind, TASK_PART))
 		return;
 	CHECK(task.parts == want);
-	CHECK(queue_part_ended(queue, task.parts, result) == is_last);
+	CHECK(queue_end_part(queue, task.parts, result) == is_last);
 	queue_done(queue, &task);
 }
 
@@ -289,11 +289,11 @@ static void test_parts(void)
 	struct queue *queue;
 	struct task task;
 	struct parts one, two;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	queue_enter(queue, QUEUE_FLOWS);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
+	queue_enter_phase(queue, QUEUE_FLOWS);
 	queue_open_parts(queue, &one, 2);
 	queue_open_parts(queue, &two, 3);
-	queue_enter(queue, QUEUE_COMPLETE); /* which does not end a queue that has parts */
+	queue_enter_phase(queue, QUEUE_COMPLETE); /* which does not end a queue that has parts */
 	take_and_end_part(queue, &one, PART_STORED, false);
 	take_and_end_part(queue, &two, PART_STORED, false);
 	take_and_end_part(queue, &one, PART_STORED, true);
@@ -310,24 +310,24 @@ static bool upload_is_closed(struct queue *queue, unsigned n, unsigned at_once, 
 {
 	struct parts parts;
 	struct task tasks[4];
-	struct queue_seen seen;
+	struct queue_figures figures;
 	unsigned taken = 0;
 	bool is_given_up = false, is_good = true, is_last = false;
 	queue_open_parts(queue, &parts, n);
 	for (unsigned ended = 0; is_good && !is_last; ended++) {
 		while (taken < n && taken < ended + at_once && !is_given_up)
 			queue_take(queue, &tasks[taken++]);
-		queue_release_due(queue, &seen);
-		is_good = CHECK(seen.has_large) && CHECK_INT(seen.large, taken - ended);
+		queue_read_figures(queue, &figures);
+		is_good = CHECK(figures.has_large) && CHECK_INT(figures.large, taken - ended);
 		const bool gives_up = give_ups >> ended & 1;
 		is_given_up |= gives_up;
-		is_last = queue_part_ended(queue, &parts, gives_up ? PART_FAILED : PART_STORED);
+		is_last = queue_end_part(queue, &parts, gives_up ? PART_FAILED : PART_STORED);
 		const bool is_all = ended + 1 == taken && (is_given_up || taken == n);
 		is_good = CHECK(is_last == is_all) && is_good;
 		queue_done(queue, &tasks[ended]);
 	}
-	queue_release_due(queue, &seen);
-	return is_good && CHECK(!seen.has_large) && CHECK_INT(seen.large, 0);
+	queue_read_figures(queue, &figures);
+	return is_good && CHECK(!figures.has_large) && CHECK_INT(figures.large, 0);
 }
 
 /* However an upload ends, nothing large is under way then, and its place is free for the next. */
@@ -336,8 +336,8 @@ static void test_every_end_of_an_upload(void)
 	struct queue *queue;
 	struct task task;
 	bool is_good = true;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	queue_enter(queue, QUEUE_FLOWS);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
+	queue_enter_phase(queue, QUEUE_FLOWS);
 	for (unsigned n = 1; n <= 4; n++)
 		for (unsigned at_once = 1; at_once <= n; at_once++)
 			for (unsigned give_ups = 0; is_good && give_ups < 1U << n; give_ups++) {
@@ -352,7 +352,7 @@ static void test_every_end_of_an_upload(void)
 		CHECK_INT(task.kind, TASK_FILE);
 		end_file(queue, &task);
 	}
-	queue_enter(queue, QUEUE_CLOSED);
+	queue_enter_phase(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
@@ -361,12 +361,12 @@ static void test_close_leaves_parts(void)
 	struct queue *queue;
 	struct task task;
 	struct parts parts;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	queue_enter(queue, QUEUE_FLOWS);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
+	queue_enter_phase(queue, QUEUE_FLOWS);
 	queue_open_parts(queue, &parts, 3);
 	queue_take(queue, &task);
-	queue_enter(queue, QUEUE_CLOSED);
-	CHECK(!queue_part_ended(queue, &parts, PART_STORED));
+	queue_enter_phase(queue, QUEUE_CLOSED);
+	CHECK(!queue_end_part(queue, &parts, PART_STORED));
 	queue_done(queue, &task);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
@@ -389,7 +389,7 @@ static void *worker(void *arg)
 		if (task.kind == TASK_CHECK) {
 			for (struct block *next; task.blocks; task.blocks = next) {
 				next = task.blocks->next;
-				queue_ready(queue, task.blocks->files, task.blocks->n);
+				queue_put_back_checked(queue, task.blocks->files, task.blocks->n);
 				free(task.blocks);
 			}
 		} else {
@@ -406,12 +406,12 @@ static void test_threads(void)
 	struct queue *queue;
 	pthread_t threads[4];
 	size_t taken = 0;
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 	for (size_t i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, worker, queue);
 	for (unsigned i = 0; i < MANY; i += BLOCK_FILES)
 		add(queue, i, BLOCK_FILES);
-	queue_enter(queue, QUEUE_COMPLETE);
+	queue_enter_phase(queue, QUEUE_COMPLETE);
 	for (size_t i = 0; i < 4; i++) {
 		void *n;
 		pthread_join(threads[i], &n);
@@ -444,29 +444,29 @@ static void test_ahead(void)
 		struct queue *queue;
 		struct task first, ahead = {0}, last;
 		struct candidate *files[2] = {candidate(1), candidate(2)};
-		CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+		CHECK_INT(queue_new(8, 16 << 20, QUEUE_BY_TURNS, &queue), 0);
 		if (rows[i].is_large)
 			files[1]->size = S3ONCE_SMALL_BYTES_MAX + 1;
 		if (rows[i].is_marked)
 			files[1]->mark_state = MARK_DONE;
 		CHECK(queue_add(queue, files, 2));
-		queue_enter(queue, QUEUE_COMPLETE);
+		queue_enter_phase(queue, QUEUE_COMPLETE);
 		queue_take(queue, &first);
-		queue_release_block(queue, first.file);
+		queue_release_rest(queue, first.file);
 		files[1]->needs_mark_read = rows[i].needs_mark_read;
 		queue_set_level(queue, rows[i].level, 0);
 		if (rows[i].is_closed)
-			queue_enter(queue, QUEUE_CLOSED);
+			queue_enter_phase(queue, QUEUE_CLOSED);
 		if (rows[i].retires)
-			queue_retire(queue, 1);
+			queue_retire_workers(queue, 1);
 		bool good = CHECK(queue_take_ahead(queue, &ahead) == rows[i].is_taken);
 		first.has_follower = rows[i].is_taken;
 		end_file(queue, &first);
 		if (rows[i].is_taken) {
-			struct queue_seen seen;
+			struct queue_figures figures;
 			good &= CHECK(ahead.file == files[1]);
-			queue_release_due(queue, &seen);
-			good &= CHECK(!seen.is_idle);
+			queue_read_figures(queue, &figures);
+			good &= CHECK(!figures.is_idle);
 			end_file(queue, &ahead);
 			queue_take(queue, &last);
 			good &= CHECK_INT(last.kind, TASK_END);

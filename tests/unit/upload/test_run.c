@@ -37,7 +37,7 @@ static bool begin(void (*change)(struct s3once_options *options))
 		return false;
 	}
 	run = &push->run;
-	return CHECK_INT(queue_new(1, 8 << 20, false, &run->queue), 0);
+	return CHECK_INT(queue_new(1, 8 << 20, QUEUE_BY_TURNS, &run->queue), 0);
 }
 
 static void end(void)

@@ -85,7 +85,7 @@ static void feed_all_files(struct steps *steps, bool may_grow)
 		files[i]->may_grow = may_grow;
 	files[0]->failing_ns = 7 * NS_PER_MS;
 	CHECK(queue_add(steps->run->queue, files, n));
-	queue_enter(steps->run->queue, QUEUE_COMPLETE);
+	queue_enter_phase(steps->run->queue, QUEUE_COMPLETE);
 }
 
 static void test_row(const struct row *row)
@@ -275,7 +275,7 @@ static struct candidate *begin_with_one(
 static void work_on(struct steps *steps, struct candidate *c)
 {
 	CHECK(queue_add(steps->run->queue, &c, 1));
-	queue_enter(steps->run->queue, QUEUE_COMPLETE);
+	queue_enter_phase(steps->run->queue, QUEUE_COMPLETE);
 	worker_run(steps->worker);
 }
 
