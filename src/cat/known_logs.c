@@ -16,7 +16,7 @@ void known_logs_clear(struct known_logs *known)
 		clear_log(&known->logs[--known->n]);
 }
 
-struct known_log *known_logs_continued(struct known_logs *known, uint64_t start)
+struct known_log *known_logs_find_continued(struct known_logs *known, uint64_t start)
 {
 	for (size_t i = 0; start && i < known->n; i++)
 		if (known->logs[i].end == start)

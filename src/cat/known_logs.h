@@ -40,11 +40,11 @@ struct known_logs {
 };
 void known_logs_clear(struct known_logs *known);
 
-/* Returns the log that an object beginning at `start` continues; if the end of the latest log is
- * unknown, it may be that. NULL: there is none. */
-struct known_log *known_logs_continued(struct known_logs *known, uint64_t start);
-/* Adds a range after the last one of the log, or begins a new log with it if `log` is NULL. The log
- * moves to the front, so all pointers to logs become invalid, even after -ENOMEM. Returns 0 or
+/* Returns the log that ends at `start`, and so is continued by an object that begins there. It may
+ * also be the latest log, if its end is unknown. NULL: there is none, as for 0. */
+struct known_log *known_logs_find_continued(struct known_logs *known, uint64_t start);
+/* Adds a range after the last one of the log, or begins a new log with it if `log` is NULL. The
+ * log moves to the front, so all pointers to logs become invalid, even after -ENOMEM. Returns 0 or
  * -ENOMEM. */
 int known_logs_add(struct known_logs *known, struct known_log *log, const struct log_range *range);
 

@@ -26,30 +26,30 @@ struct printing {
 	size_t n, room;
 	/* State of the object that is being printed: */
 	uint64_t skip;         /* bytes that are still to be skipped */
-	struct digest content; /* digest of all bytes, if wants_content */
-	bool wants_content;
+	struct digest content; /* digest of all bytes, if digests_content */
+	bool digests_content;
 	unsigned char *held; /* the last bytes, which are printed once the object is verified */
 	size_t n_held, held_room;
 	bool is_cut; /* the last printed bytes do not end a line */
-	int error;   /* 0, or the error of print_content() */
+	/* 0, or the error of writing, or -ENOMEM. An error ends the printing, whatever the
+	 * outcome. */
+	int error;
 };
-
-enum report_kind { REPORT_NOTE, REPORT_ERROR };
 
 /* Reports a sentence about an object. */
 static void report_object(
-	const struct log_cat *cat, enum report_kind kind, const char *key, const char *sentence)
+	const struct log_cat *cat, enum log_report kind, const char *key, const char *sentence)
 {
 	struct text t = TEXT(4096);
 	text_addf(&t, "s3://%s/%s: %s", cat->bucket, quote(key).text, sentence);
-	cat->tell(cat->arg, kind == REPORT_ERROR, text_string(&t));
+	cat->report(cat->arg, kind, text_string(&t));
 	text_clear(&t);
 }
 
 static void report_missing(struct log_cat *cat, const char *key, const char *sentence)
 {
 	cat->missing++;
-	report_object(cat, REPORT_ERROR, key, sentence);
+	report_object(cat, LOG_REPORT_ERROR, key, sentence);
 }
 
 /* Whether the object has to be restored from an archive before it can be read. */
@@ -119,12 +119,12 @@ static int print_held_and_hold(struct printing *p, const unsigned char *bytes, s
 }
 
 /* Takes bytes of the content, and prints those before them. It is the `take` of unpack(). Returns
- * p->error, which distinguishes the error of a write from the same one of unpack(). */
+ * p->error. */
 static int print_content(void *arg, const unsigned char *bytes, size_t n)
 {
 	struct printing *p = arg;
 	const size_t skipped = p->skip < n ? (size_t)p->skip : n;
-	if (p->wants_content)
+	if (p->digests_content)
 		digest_update(&p->content, bytes, n);
 	p->skip -= skipped;
 	if (n > skipped)
@@ -206,26 +206,27 @@ static bool content_matches_name(const struct log_object *object, const struct s
 	return strncmp(hex, object->by_name.id, LOG_ID_CHARS) == 0;
 }
 
-/* Prints the held bytes if the object is right. Otherwise drops them, and ends the line. Returns 0
- * or -errno. */
-static int print_held(struct printing *p, bool is_right)
+static void print_held(struct printing *p)
 {
-	int error = 0;
-	if (is_right)
-		error = print_bytes(p, p->held, p->n_held);
-	else if (p->is_cut)
-		error = print_bytes(p, "\n", 1);
+	p->error = print_bytes(p, p->held, p->n_held);
 	p->n_held = 0;
-	return error;
+}
+
+/* Drops the held bytes, and ends the line before them. */
+static void drop_held(struct printing *p)
+{
+	p->n_held = 0;
+	if (p->is_cut)
+		p->error = print_bytes(p, "\n", 1);
 }
 
 /* Reads the object to its end, and prints its content, but holds back the last bytes in p->held:
  * print_held() prints them once the object is verified. Computes these kinds of checksums of its
- * bytes. ret_sums->content is the SHA-256 of its content only if p->wants_content. Content that is
- * damaged, or that takes too much memory to decompress, is REFUSED. *ret_error is set in every
- * other case: 0, the error of writing, or -ENOMEM. An outcome other than OK has a sentence. */
+ * bytes. ret_sums->content is the SHA-256 of its content only if p->digests_content. Content that
+ * is damaged, or that takes too much memory to decompress, is REFUSED. May set p->error; otherwise
+ * an outcome other than OK has a sentence. */
 static enum outcome read_object(struct printing *p, const struct log_object *object, unsigned kinds,
-	struct object_sums *ret_sums, int *ret_error, struct problem *ret_problem)
+	struct object_sums *ret_sums, struct problem *ret_problem)
 {
 	struct unpack u = {.take = print_content, .arg = p};
 	struct digest bytes = {0};
@@ -248,17 +249,18 @@ static enum outcome read_object(struct printing *p, const struct log_object *obj
 		digest_finish(&p->content, &ret_sums->content);
 	}
 	digest_clear(&bytes);
+	/* If print_content() has set p->error, a write may have failed with the same number. */
 	const bool is_unreadable = !p->error && (r == -EBADMSG || r == -EFBIG);
 	if (is_unreadable)
 		return OUTCOME_REFUSED; /* unpack() has set the sentence */
-	*ret_error = r;
+	p->error = r;
 	return o;
 }
 
-/* Reads the object, verifies it and prints it. *ret_error is the error of writing, or -ENOMEM. An
- * outcome other than OK has a sentence. */
-static enum outcome read_and_print(struct printing *p, const struct log_object *object,
-	int *ret_error, struct problem *ret_problem)
+/* Reads the object, verifies it and prints it. May set p->error; otherwise an outcome other than OK
+ * has a sentence. */
+static enum outcome read_and_print(
+	struct printing *p, const struct log_object *object, struct problem *ret_problem)
 {
 	const struct verification verification = choose_verification(&object->head);
 	/* The content has a digest of its own (p->content). */
@@ -266,11 +268,10 @@ static enum outcome read_and_print(struct printing *p, const struct log_object *
 		verification.by != BY_CONTENT_ID && verification.by != BY_NOTHING;
 	const unsigned kinds = needs_raw_bytes ? DIGEST_OF(verification.kind) : 0;
 	struct object_sums sums = {0};
-	p->skip = object->skipped;
-	p->wants_content = verification.by == BY_CONTENT_ID || !metadata_match_name(object);
-	*ret_error = 0;
-	enum outcome o = read_object(p, object, kinds, &sums, ret_error, ret_problem);
-	if (*ret_error)
+	p->skip = object->repeated_bytes;
+	p->digests_content = verification.by == BY_CONTENT_ID || !metadata_match_name(object);
+	enum outcome o = read_object(p, object, kinds, &sums, ret_problem);
+	if (p->error)
 		return o;
 	if (o == OUTCOME_OK && !metadata_match_name(object) &&
 		!content_matches_name(object, &sums.content))
@@ -281,7 +282,10 @@ static enum outcome read_and_print(struct printing *p, const struct log_object *
 		o = outcome_error(ret_problem, OUTCOME_REFUSED,
 			"it is damaged: its checksum is not that which it was uploaded with; its "
 			"last lines are not printed");
-	*ret_error = print_held(p, o == OUTCOME_OK);
+	if (o == OUTCOME_OK)
+		print_held(p);
+	else
+		drop_held(p);
 	return o;
 }
 
@@ -290,27 +294,27 @@ static void report_gap(struct log_cat *cat, const struct log_object *object)
 {
 	char name[32] = "";
 	struct problem problem;
-	if (object->lacks_from)
-		snprintf(name, sizeof name, "~%" PRIu64, object->lacks_from);
+	if (object->gap_start)
+		snprintf(name, sizeof name, "~%" PRIu64, object->gap_start);
 	problem_set(&problem,
 		"the bytes of the log from %" PRIu64 " to %" PRIu64
 		" are missing before it: there is no object %s…%s%s",
-		object->lacks_from, object->range.start,
-		quote(text_string(&cat->name->prefix)).text, cat->name->ext, name);
+		object->gap_start, object->range.start, quote(text_string(&cat->name->prefix)).text,
+		cat->name->ext, name);
 	report_missing(cat, object->key, problem.text);
 }
 
 /* Notes which bytes of the object are not printed, since objects before it have them. */
-static void note_skipped(struct log_cat *cat, const struct log_object *object)
+static void note_repeated(struct log_cat *cat, const struct log_object *object)
 {
 	struct problem problem;
 	problem_set(&problem,
-		object->skipped == LENGTH_UNKNOWN
+		object->repeated_bytes == REPEATS_ALL
 			? "all of its lines are in objects before it, and are not repeated"
 			: "its first %" PRIu64
 			  " bytes are in objects before it, and are not repeated",
-		object->skipped);
-	report_object(cat, REPORT_NOTE, object->key, problem.text);
+		object->repeated_bytes);
+	report_object(cat, LOG_REPORT_NOTE, object->key, problem.text);
 }
 
 /* Prints one object. Returns OK even if something is missing and was reported. */
@@ -319,26 +323,25 @@ static enum outcome print_object(
 {
 	struct log_cat *cat = p->cat;
 	enum outcome o = object->outcome;
-	int error = 0;
-	if (object->is_before) /* before the range asked for */
+	if (object->is_before)
 		return OUTCOME_OK;
-	if (object->lacks_from < object->range.start)
+	if (object->gap_start < object->range.start)
 		report_gap(cat, object);
-	if (object->skipped)
-		note_skipped(cat, object);
+	if (object->repeated_bytes)
+		note_repeated(cat, object);
 	if (o != OUTCOME_OK)
 		*ret_problem = object->problem;
 	else if (log_object_is_read(object))
-		o = read_and_print(p, object, &error, ret_problem);
-	if (error == -EPIPE) {
+		o = read_and_print(p, object, ret_problem);
+	if (p->error == -EPIPE) {
 		cat->is_closed = true;
 		return OUTCOME_OK;
 	}
-	if (error == -ENOMEM)
+	if (p->error == -ENOMEM)
 		return outcome_no_memory(ret_problem);
-	if (error)
+	if (p->error)
 		return outcome_error(ret_problem, OUTCOME_LOCAL,
-			"cannot write to standard output: %s", strerror(-error));
+			"cannot write to standard output: %s", strerror(-p->error));
 	if (o == OUTCOME_OK)
 		return o;
 	/* The other objects can still be printed. */
@@ -359,12 +362,13 @@ static enum outcome print_window(struct printing *p, struct problem *ret_problem
 	read_ahead_heads(p->ahead, p->objects, p->n);
 	if (log_plan(&p->known, p->ahead, p->objects, p->n, ret_problem))
 		o = OUTCOME_LOCAL;
-	read_ahead_begin(p->ahead, p->objects, o == OUTCOME_OK ? p->n : 0);
+	else
+		read_ahead_begin(p->ahead, p->objects, p->n);
 	for (size_t i = 0; o == OUTCOME_OK && !p->cat->is_closed && i < p->n; i++)
 		o = print_object(p, &p->objects[i], ret_problem);
 	if (o != OUTCOME_OK || p->cat->is_closed)
 		read_ahead_stop(p->ahead);
-	read_ahead_begin(p->ahead, NULL, 0);
+	read_ahead_end(p->ahead);
 	while (p->n)
 		free(p->objects[--p->n].key);
 	return o;

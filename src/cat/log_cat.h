@@ -2,6 +2,8 @@
 #pragma once
 #include "cat/read_ahead.h"
 
+enum log_report { LOG_REPORT_NOTE, LOG_REPORT_ERROR };
+
 struct log_cat {
 	struct read_place place; /* borrowed, as all pointers are */
 	const char *bucket;
@@ -10,9 +12,9 @@ struct log_cat {
 	 * seconds since 1970. */
 	int64_t from_s, to_s;
 	int fd; /* descriptor to which lines are written */
-	/* Called with a sentence about each object that is missing or not printed, in their
-	 * order, and with notes (is_error is false). */
-	void (*tell)(void *arg, bool is_error, const char *sentence);
+	/* Called with a sentence about each object that is missing or not printed (ERROR), and with
+	 * notes, in the order of the objects. */
+	void (*report)(void *arg, enum log_report kind, const char *sentence);
 	void *arg;
 	/* Results: */
 	uint64_t objects; /* the number of selected objects */

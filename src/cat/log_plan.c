@@ -10,26 +10,27 @@
 /* A comparison of an object's content with a log that it may repeat. */
 struct comparison {
 	const struct known_log *log;
-	size_t next;          /* index of the log's range that is being compared */
-	size_t compared;      /* number of ranges with the same bytes */
-	uint64_t at;          /* offset in the log */
-	struct digest digest; /* digest of the range, or of the bytes after the log */
+	uint64_t at;    /* offset in the log */
+	size_t i;       /* the log's range at this offset, or the next one; log->n: none is left */
+	size_t n_equal; /* ranges that have proved to have the same bytes */
+	struct digest digest; /* digest of the bytes since the last boundary of a range */
 };
 
-/* Returns the next offset in the log at which incoming bytes have to be split. */
+/* Returns the next boundary: the offset at which ranges[i] starts or ends. */
 static uint64_t next_boundary(const struct comparison *c)
 {
-	if (c->next == c->log->n)
+	if (c->i == c->log->n)
 		return UINT64_MAX;
-	const struct log_range *range = &c->log->ranges[c->next];
+	const struct log_range *range = &c->log->ranges[c->i];
 	return c->at < range->start ? range->start : range->end;
 }
 
-/* Compares the range that ends here, if one does, and begins a new digest. Returns 0, -ECANCELED if
- * the range differs, or -errno. */
-static int compare_at_boundary(struct comparison *c)
+/* Called when c->at has reached next_boundary(). Compares the range if it ends there, and begins
+ * the digest of the bytes after it. Returns 0, -ECANCELED if the range differs, or
+ * -errno. */
+static int pass_boundary(struct comparison *c)
 {
-	const struct log_range *range = &c->log->ranges[c->next];
+	const struct log_range *range = &c->log->ranges[c->i];
 	char id[2 * sizeof(((struct sums *)0)->sha256) + 1];
 	struct sums sums;
 	if (c->at == range->end) {
@@ -37,8 +38,8 @@ static int compare_at_boundary(struct comparison *c)
 		hex_encode(sums.sha256, sizeof sums.sha256, id);
 		if (*range->id && strcmp(range->id, id) != 0)
 			return -ECANCELED;
-		c->compared += *range->id != '\0';
-		c->next++;
+		c->n_equal += *range->id != '\0';
+		c->i++;
 	}
 	return digest_restart(&c->digest, DIGEST_SHA256);
 }
@@ -57,13 +58,13 @@ static int compare_bytes(void *arg, const unsigned char *bytes, size_t n)
 		bytes += taken;
 		n -= taken;
 		if (taken == left)
-			r = compare_at_boundary(c);
+			r = pass_boundary(c);
 	}
 	return r;
 }
 
 /* Reads the object to its end, and compares its content with the log. *ret_last has the sums of the
- * bytes after the last range that was compared. Returns 0, -ECANCELED if a range differs, or
+ * bytes after the last boundary. Returns 0, -ECANCELED if a range differs, or
  * another -errno if the object cannot be read. */
 static int read_and_compare(struct read_ahead *ahead, const struct log_object *object,
 	struct comparison *c, struct sums *ret_last)
@@ -86,9 +87,9 @@ static int read_and_compare(struct read_ahead *ahead, const struct log_object *o
 	return r;
 }
 
-/* Reads the object, and compares it with the log. If it repeats the log, sets object->skipped, and
- * sets *ret_rest to the range after the log in it, if there is any. Otherwise returns false, also
- * if the object cannot be read. */
+/* Reads the object, and compares it with the log. If it repeats the log, sets
+ * object->repeated_bytes, and sets *ret_rest to the range after the log in it, if there is any.
+ * Otherwise returns false, also if the object cannot be read. */
 static bool object_repeats_log(struct read_ahead *ahead, struct log_object *object,
 	const struct known_log *log, struct log_range *ret_rest)
 {
@@ -96,14 +97,14 @@ static bool object_repeats_log(struct read_ahead *ahead, struct log_object *obje
 	struct sums sums; /* if the object is longer than the log: of its bytes after the log */
 	/* The object has only a part of a range that begins before it, so the first range that can
 	 * be compared is the next one. */
-	while (c.next < log->n && log->ranges[c.next].start < c.at)
-		c.next++;
+	while (c.i < log->n && log->ranges[c.i].start < c.at)
+		c.i++;
 	const int error = read_and_compare(ahead, object, &c, &sums);
 	/* Two logs may be equal, see known_log_may_repeat(). */
 	const bool is_equal = log->n == 1 && object->range.start == log->start && c.at == log->end;
-	if (error || !c.compared || is_equal)
+	if (error || !c.n_equal || is_equal)
 		return false;
-	object->skipped = c.at <= log->end ? LENGTH_UNKNOWN : log->end - object->range.start;
+	object->repeated_bytes = c.at <= log->end ? REPEATS_ALL : log->end - object->range.start;
 	*ret_rest = object->range;
 	ret_rest->start = log->end;
 	ret_rest->end = c.at;
@@ -128,9 +129,10 @@ static void set_range(struct log_object *object)
 	memcpy(range->table, meta->table_id, sizeof range->table);
 }
 
-/* Returns the offset from which bytes are missing before an object that continues no known log. It
- * is taken for a piece of the latest log that ends before `start`; 0: there is no such log. */
-static uint64_t gap_begins_at(const struct known_logs *known, uint64_t start)
+/* Returns the offset from which bytes are missing before an object that continues no known log. The
+ * object is taken for a piece of the latest log that ends before `start`; 0: there is no such log.
+ */
+static uint64_t find_gap_start(const struct known_logs *known, uint64_t start)
 {
 	for (size_t i = 0; i < known->n; i++)
 		if (known->logs[i].end < start)
@@ -138,16 +140,16 @@ static uint64_t gap_begins_at(const struct known_logs *known, uint64_t start)
 	return 0;
 }
 
-/* Sets lacks_from and skipped of an object: it continues a known log, or repeats bytes of one, or
- * neither. Then adds its range to the known logs. Returns 0 or -ENOMEM. */
+/* Sets gap_start and repeated_bytes of an object: it continues a known log, or repeats bytes of
+ * one, or neither. Then adds its range to the known logs. Returns 0 or -ENOMEM. */
 static int plan_object(
 	struct known_logs *known, struct read_ahead *ahead, struct log_object *object)
 {
 	const uint64_t start = object->range.start;
 	struct log_range rest;
-	struct known_log *log = known_logs_continued(known, start);
-	object->lacks_from = start; /* nothing is missing */
-	object->skipped = 0;
+	struct known_log *log = known_logs_find_continued(known, start);
+	object->gap_start = start; /* nothing is missing */
+	object->repeated_bytes = 0;
 	if (log || !log_object_is_read(object))
 		return known_logs_add(known, log, &object->range);
 	for (size_t i = 0; i < known->n; i++) {
@@ -155,10 +157,10 @@ static int plan_object(
 		if (!known_log_may_repeat(log, &object->range) ||
 			!object_repeats_log(ahead, object, log, &rest))
 			continue;
-		const bool has_rest = object->skipped != LENGTH_UNKNOWN;
+		const bool has_rest = object->repeated_bytes != REPEATS_ALL;
 		return has_rest ? known_logs_add(known, log, &rest) : 0;
 	}
-	object->lacks_from = gap_begins_at(known, start);
+	object->gap_start = find_gap_start(known, start);
 	return known_logs_add(known, NULL, &object->range);
 }
 
@@ -194,7 +196,7 @@ static bool has_same_time(const struct log_object *a, const struct log_object *b
 static void choose_first(struct known_logs *known, struct log_object *objects, size_t n)
 {
 	for (size_t i = 0; i < n && has_same_time(&objects[i], &objects[0]); i++)
-		if (known_logs_continued(known, objects[i].range.start)) {
+		if (known_logs_find_continued(known, objects[i].range.start)) {
 			const struct log_object chosen = objects[i];
 			objects[i] = objects[0];
 			objects[0] = chosen;

@@ -4,7 +4,7 @@
 #include "cat/read_ahead.h"
 
 /* Sorts n objects whose HEADs were sent into the order in which they are printed, and sets the
- * range, lacks_from and skipped of each. `known` has the logs of the objects before them. Objects
- * that may repeat another one are read. Returns 0, or -ENOMEM with a sentence. */
+ * range, gap_start and repeated_bytes of each. `known` has the logs of the objects before them.
+ * Objects that may repeat another one are read. Returns 0, or -ENOMEM with a sentence. */
 int log_plan(struct known_logs *known, struct read_ahead *ahead, struct log_object *objects,
 	size_t n, struct problem *ret_problem);

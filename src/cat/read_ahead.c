@@ -161,8 +161,7 @@ static void drop_first(struct read_ahead *ahead)
 
 void read_ahead_heads(struct read_ahead *ahead, struct log_object *objects, size_t n)
 {
-	while (ahead->n)
-		drop_first(ahead);
+	read_ahead_end(ahead);
 	for (size_t i = 0; i < n; i++) {
 		if (ahead->n == READ_AHEAD)
 			drop_first(ahead);
@@ -176,11 +175,17 @@ void read_ahead_heads(struct read_ahead *ahead, struct log_object *objects, size
 
 void read_ahead_begin(struct read_ahead *ahead, const struct log_object *objects, size_t n)
 {
-	while (ahead->n)
-		drop_first(ahead);
+	read_ahead_end(ahead);
 	ahead->next = objects;
 	ahead->end = objects + n;
 	ahead->at = 0;
+}
+
+void read_ahead_end(struct read_ahead *ahead)
+{
+	while (ahead->n)
+		drop_first(ahead);
+	ahead->next = ahead->end = NULL;
 }
 
 /* Queues the next ranges until the ring is full, or none is left. */

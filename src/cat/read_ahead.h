@@ -26,8 +26,8 @@ void read_ahead_free(struct read_ahead *ahead);
 /* Sends a HEAD of each of n objects, and waits for the answers. */
 void read_ahead_heads(struct read_ahead *ahead, struct log_object *objects, size_t n);
 
-/* Begins to read n objects, which are borrowed until the next call or the end. Objects whose HEAD
- * has failed, that are `is_before` or have nothing to print are skipped. */
+/* Begins to read n objects, which are borrowed until the next call or read_ahead_end(). Objects
+ * that are not log_object_is_read() are skipped. */
 void read_ahead_begin(struct read_ahead *ahead, const struct log_object *objects, size_t n);
 /* A range of an object. Borrowed until the next call. */
 struct read_range {
@@ -39,3 +39,6 @@ struct read_range {
  * OUTCOME_REFUSED: the object was replaced since its HEAD. */
 enum outcome read_ahead_next(struct read_ahead *ahead, const struct log_object *object,
 	struct read_range *ret, struct problem *ret_problem);
+/* Drops the ranges that were not read. Waits for the requests that are under way. The objects are
+ * no longer borrowed then. */
+void read_ahead_end(struct read_ahead *ahead);

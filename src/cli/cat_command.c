@@ -16,7 +16,7 @@
 
 #define PATIENCE_MS 60000 /* the limit of each request */
 
-struct catting {
+struct cat_values {
 	const char *from, *to;
 	int list;
 	/* Used while the command runs: */
@@ -26,7 +26,7 @@ struct catting {
 	struct log_name name;
 };
 
-#define FIELD(field) offsetof(struct catting, field)
+#define FIELD(field) offsetof(struct cat_values, field)
 
 static const struct option cat_what_options[] = {
 	VALUE("from", STRING, FIELD(from), "TIME",
@@ -137,17 +137,17 @@ static bool read_time_option(const char *option, const char *value, int64_t day_
 
 /* Reads --from and --to. A time of the day alone is one of today, or for --to one of the day of
  * --from. False with a sentence. */
-static bool read_times(struct catting *catting, struct problem *ret_problem)
+static bool read_times(struct cat_values *values, struct problem *ret_problem)
 {
 	const int64_t now_s = clock_wall_s();
-	catting->from_s = INT64_MIN;
-	catting->to_s = INT64_MAX;
-	if (!read_time_option("from", catting->from, now_s, &catting->from_s, ret_problem))
+	values->from_s = INT64_MIN;
+	values->to_s = INT64_MAX;
+	if (!read_time_option("from", values->from, now_s, &values->from_s, ret_problem))
 		return false;
-	const int64_t day_of_to_s = catting->from ? catting->from_s : now_s;
-	if (!read_time_option("to", catting->to, day_of_to_s, &catting->to_s, ret_problem))
+	const int64_t day_of_to_s = values->from ? values->from_s : now_s;
+	if (!read_time_option("to", values->to, day_of_to_s, &values->to_s, ret_problem))
 		return false;
-	if (catting->from && catting->to && catting->to_s < catting->from_s)
+	if (values->from && values->to && values->to_s < values->from_s)
 		return problem_error(ret_problem, false, "--to is before --from");
 	return true;
 }
@@ -254,13 +254,13 @@ static const char *relative_log(const struct job *job, const char *log)
 }
 
 /* Determines the log of the job. False with a sentence. */
-static bool choose_log_of_job(struct catting *catting, const struct job_asked *asked,
+static bool choose_log_of_job(struct cat_values *values, const struct job_asked *asked,
 	const char *log, const char *target, struct problem *ret_problem)
 {
 	const struct job *job = &asked->job;
 	struct text below = TEXT(2 * KEY_BYTES_MAX);
 	int error;
-	if (url_parse(target, &catting->url, ret_problem) < 0)
+	if (url_parse(target, &values->url, ret_problem) < 0)
 		return false;
 	if (!job->options.run.rotated)
 		return problem_error(ret_problem, false,
@@ -275,22 +275,23 @@ static bool choose_log_of_job(struct catting *catting, const struct job_asked *a
 	error = find_family_of_job(job, log, &below, ret_problem);
 	if (error)
 		problem_prefix(ret_problem, "job %s", quote(asked->name).text);
-	key_add_base(&catting->family, catting->url.key);
-	text_add(&catting->family, text_string(&below));
+	key_add_base(&values->family, values->url.key);
+	text_add(&values->family, text_string(&below));
 	text_clear(&below);
 	return !error;
 }
 
 /* Determines the log of a URL. False with a sentence. */
-static bool choose_log_of_url(struct catting *catting, const char *url, struct problem *ret_problem)
+static bool choose_log_of_url(
+	struct cat_values *values, const char *url, struct problem *ret_problem)
 {
 	struct text family = TEXT(2 * KEY_BYTES_MAX);
 	if (!url_is_s3(url))
 		return problem_error(ret_problem, false,
 			"name the log as s3://BUCKET/PATH/%s, or give --job", quote(url).text);
-	if (url_parse(url, &catting->url, ret_problem) < 0)
+	if (url_parse(url, &values->url, ret_problem) < 0)
 		return false;
-	const char *base = path_name(catting->url.key);
+	const char *base = path_name(values->url.key);
 	if (!*base)
 		return problem_error(ret_problem, false,
 			"%s names no log: write s3://BUCKET/PATH/access.log; cat prints one log, and "
@@ -303,13 +304,13 @@ static bool choose_log_of_url(struct catting *catting, const char *url, struct p
 			"says how one object comes back",
 			quote(base).text, quote(text_string(&family)).text);
 	text_clear(&family);
-	text_add(&catting->family, catting->url.key);
+	text_add(&values->family, values->url.key);
 	return !is_object;
 }
 
 /* Determines the log and its name, from LOG and the job's target, or from a URL. False with a
  * sentence. */
-static bool choose_log(struct catting *catting, struct command_frame *frame)
+static bool choose_log(struct cat_values *values, struct command_frame *frame)
 {
 	const struct job_asked *asked = &frame->job;
 	const char *const *operands = (const char *const *)frame->operands;
@@ -319,23 +320,23 @@ static bool choose_log(struct catting *catting, struct command_frame *frame)
 	const bool is_log_of_job = asked->name && frame->n_operands == 2 && !url_is_s3(operands[0]);
 	bool is_chosen;
 	if (is_log_of_job)
-		is_chosen = choose_log_of_job(catting, asked, operands[0], operands[1], problem);
+		is_chosen = choose_log_of_job(values, asked, operands[0], operands[1], problem);
 	else if (frame->n_operands == 1 && !lacks_log)
-		is_chosen = choose_log_of_url(catting, operands[0], problem);
+		is_chosen = choose_log_of_url(values, operands[0], problem);
 	else
 		is_chosen = problem_error(problem, false,
 			asked->name ? "name a log of the job, such as access.log"
 				    : "name one log, as s3://BUCKET/PATH/LOG");
 	if (!is_chosen)
 		return false;
-	if (log_name_set(&catting->name, text_string(&catting->family)) || catting->family.error)
+	if (log_name_set(&values->name, text_string(&values->family)) || values->family.error)
 		return problem_error(problem, false, "out of memory");
 	return true;
 }
 
-static void report_sentence(void *arg, bool is_error, const char *sentence)
+static void report_sentence(void *arg, enum log_report kind, const char *sentence)
 {
-	if (is_error)
+	if (kind == LOG_REPORT_ERROR)
 		log_error("%s", sentence);
 	else
 		log_warning("%s", sentence);
@@ -343,10 +344,10 @@ static void report_sentence(void *arg, bool is_error, const char *sentence)
 
 /* Reports the reason why no object was selected. */
 static void report_nothing(
-	const struct catting *catting, const struct log_cat *cat, struct problem *ret_problem)
+	const struct cat_values *values, const struct log_cat *cat, struct problem *ret_problem)
 {
 	char last[21];
-	const struct text *family = &catting->family;
+	const struct text *family = &values->family;
 	if (cat->last_s >= 0) {
 		clock_format_iso(cat->last_s, last);
 		problem_set(ret_problem,
@@ -358,28 +359,28 @@ static void report_nothing(
 		"there is no log s3://%s/%s: no object is called %sYYYYMMDDThhmmssZ-ID%s, as "
 		"s3once push --rotated calls them; docs/restore.md says how other objects come back",
 		cat->bucket, quote(text_string(family)).text,
-		quote(path_name(text_string(&catting->name.prefix))).text,
-		quote(catting->name.ext).text);
+		quote(path_name(text_string(&values->name.prefix))).text,
+		quote(values->name.ext).text);
 }
 
 /* Opens the bucket, and prints or lists the log. Returns the exit code. */
-static int print_log(struct command_frame *frame, const struct catting *catting)
+static int print_log(struct command_frame *frame, const struct cat_values *values)
 {
 	struct problem *problem = &frame->problem;
-	if (!frame_open_s3(frame, catting->url.bucket))
+	if (!frame_open_s3(frame, values->url.bucket))
 		return S3ONCE_EXIT_SETUP;
 	struct log_cat cat = {.place = {.s3 = frame->s3,
 				      .conn = frame->s3_conn,
 				      .headers = frame->headers,
 				      .limits = {.patience_ms = PATIENCE_MS}},
-		.bucket = catting->url.bucket,
-		.name = &catting->name,
-		.from_s = catting->from_s,
-		.to_s = catting->to_s,
+		.bucket = values->url.bucket,
+		.name = &values->name,
+		.from_s = values->from_s,
+		.to_s = values->to_s,
 		.fd = STDOUT_FILENO,
-		.tell = report_sentence};
+		.report = report_sentence};
 	const enum outcome o =
-		catting->list ? log_cat_list(&cat, problem) : log_cat_print(&cat, problem);
+		values->list ? log_cat_list(&cat, problem) : log_cat_print(&cat, problem);
 	if (o == OUTCOME_LOCAL)
 		return S3ONCE_EXIT_FILES;
 	if (o != OUTCOME_OK)
@@ -389,7 +390,7 @@ static int print_log(struct command_frame *frame, const struct catting *catting)
 	/* report_sentence() has reported the problems of single objects. */
 	*problem = (struct problem){0};
 	if (!cat.objects) {
-		report_nothing(catting, &cat, problem);
+		report_nothing(values, &cat, problem);
 		return S3ONCE_EXIT_FILES;
 	}
 	return cat.missing ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
@@ -397,14 +398,14 @@ static int print_log(struct command_frame *frame, const struct catting *catting)
 
 int cat_main(int argc, char **argv)
 {
-	struct catting catting = {.family = TEXT(4 * KEY_BYTES_MAX)};
+	struct cat_values values = {.family = TEXT(4 * KEY_BYTES_MAX)};
 	/* The lines of the log do not go through `output`. */
 	struct command_frame frame = {
-		.command = &cat_command, .values = &catting, .has_own_output = true};
-	if (frame_begin(&frame, argc, argv) && read_times(&catting, &frame.problem) &&
-		choose_log(&catting, &frame))
-		frame.code = print_log(&frame, &catting);
-	log_name_clear(&catting.name);
-	text_clear(&catting.family);
+		.command = &cat_command, .values = &values, .has_own_output = true};
+	if (frame_begin(&frame, argc, argv) && read_times(&values, &frame.problem) &&
+		choose_log(&values, &frame))
+		frame.code = print_log(&frame, &values);
+	log_name_clear(&values.name);
+	text_clear(&values.family);
 	return frame_end(&frame);
 }

@@ -20,14 +20,14 @@ static bool may_repeat(
 static void test_what_continues(void)
 {
 	struct known_logs known = {.n = 0};
-	CHECK(!known_logs_continued(&known, 0));
-	CHECK(!known_logs_continued(&known, 5));
+	CHECK(!known_logs_find_continued(&known, 0));
+	CHECK(!known_logs_find_continued(&known, 5));
 	add(&known, NULL, 0, 5, "t");
 	add(&known, NULL, 0, 9, "t");
-	CHECK(!known_logs_continued(&known, 0));
-	CHECK(!known_logs_continued(&known, 6));
-	CHECK(known_logs_continued(&known, 9) == &known.logs[0]);
-	struct known_log *log = known_logs_continued(&known, 5);
+	CHECK(!known_logs_find_continued(&known, 0));
+	CHECK(!known_logs_find_continued(&known, 6));
+	CHECK(known_logs_find_continued(&known, 9) == &known.logs[0]);
+	struct known_log *log = known_logs_find_continued(&known, 5);
 	CHECK(log == &known.logs[1]);
 	add(&known, log, 5, 7, "t");
 	CHECK_INT(known.n, 2);
@@ -36,14 +36,14 @@ static void test_what_continues(void)
 	CHECK_INT(known.logs[1].end, 9);
 	/* Only the latest log may have any length. */
 	add(&known, NULL, 0, LENGTH_UNKNOWN, "t");
-	CHECK(known_logs_continued(&known, 100) == &known.logs[0]);
+	CHECK(known_logs_find_continued(&known, 100) == &known.logs[0]);
 	add(&known, NULL, 0, 3, "t");
-	CHECK(!known_logs_continued(&known, 100));
+	CHECK(!known_logs_find_continued(&known, 100));
 	for (unsigned i = 0; i < 2 * KNOWN_LOGS_MAX; i++)
 		add(&known, NULL, 0, 1000 + i, "t");
 	CHECK_INT(known.n, KNOWN_LOGS_MAX);
-	CHECK(!known_logs_continued(&known, 9));
-	CHECK(known_logs_continued(&known, 1000 + KNOWN_LOGS_MAX) ==
+	CHECK(!known_logs_find_continued(&known, 9));
+	CHECK(known_logs_find_continued(&known, 1000 + KNOWN_LOGS_MAX) ==
 		&known.logs[KNOWN_LOGS_MAX - 1]);
 	known_logs_clear(&known);
 }

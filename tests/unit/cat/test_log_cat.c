@@ -16,12 +16,12 @@ struct printed {
 	unsigned heads, gets;
 };
 
-static void note(void *arg, bool is_error, const char *sentence)
+static void note(void *arg, enum log_report kind, const char *sentence)
 {
 	struct printed *printed = arg;
 	const size_t n = strlen(printed->said);
 	snprintf(printed->said + n, sizeof printed->said - n, "%s%s\n",
-		is_error ? "" : "note: ", sentence);
+		kind == LOG_REPORT_ERROR ? "" : "note: ", sentence);
 }
 
 /* How the log is printed. Zero: all of it, to a file. */
@@ -61,7 +61,7 @@ static void print_log(const struct object *list, const struct how *how, struct p
 		.from_s = how->from_s,
 		.to_s = how->to_s ? how->to_s : INT64_MAX,
 		.fd = how->fd ? how->fd : file,
-		.tell = note,
+		.report = note,
 		.arg = ret};
 	ret->outcome = how->only_lists ? log_cat_list(&ret->cat, &ret->problem)
 				       : log_cat_print(&ret->cat, &ret->problem);
@@ -388,7 +388,7 @@ static void test_damage_behind_a_whole_piece(void)
 		.name = &name,
 		.to_s = INT64_MAX,
 		.fd = pipes[0],
-		.tell = note,
+		.report = note,
 		.arg = &printed};
 	CHECK_INT(log_cat_print(&printed.cat, &printed.problem), OUTCOME_OK);
 	while ((more = pread(pipes[0], got + n, sizeof got - n, (off_t)n)) > 0)
