@@ -275,15 +275,15 @@ static void check_whole(struct job *job)
 		add_option_error(job, problem.text);
 }
 
-/* Makes ret->file of the two variables, in place of a file that would have these two lines. The
- * lines have no numbers, so that errors name the variables instead. The values are not parsed,
- * which would remove quotes and blanks from them. */
+/* Sets ret->file to the two lines of a file that would have these values. They come from variables,
+ * and count as they are, with quotes and blanks. The lines have no numbers, and the path names the
+ * variables, so that errors do. */
 static void make_file_of_variables(const char *source, const char *target, struct job *ret)
 {
-	static const char text[] = "source =\ntarget =\n";
-	job_file_parse(text, strlen(text), &ret->file);
-	ret->file.lines[0] = (struct job_line){.name = "source", .value = source};
-	ret->file.lines[1] = (struct job_line){.name = "target", .value = target};
+	const struct job_line lines[] = {
+		{.name = "source", .value = source}, {.name = "target", .value = target}};
+	ret->file = (struct job_file){.lines = must_have(malloc(sizeof lines)), .n = 2};
+	memcpy(ret->file.lines, lines, sizeof lines);
 	free(ret->path);
 	ret->path = must_have(strdup("S3ONCE_SOURCE and S3ONCE_TARGET"));
 }

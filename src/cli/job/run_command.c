@@ -1,6 +1,6 @@
 /* `s3once run` runs the jobs that files describe, one after another. job.h reads and checks a job,
  * and push_run() runs it. The files of all jobs are checked before the first job begins.
- * `s3once watch` uses the three functions jobs_*(), too. */
+ * `s3once watch` uses the functions jobs_*(), too. */
 #include "base/log.h"
 #include "base/must_have.h"
 #include "cli/commands.h"
@@ -115,15 +115,11 @@ static const struct command run_command = {
 		"For the lines of a file, see man s3once.conf\n",
 };
 
-/* Logs an error of one job of several if it reads its list of files from standard input. Returns
- * whether it does. */
-static bool report_standard_input(const struct job *job)
+/* Whether the job reads its list of files from standard input. */
+static bool reads_standard_input(const struct job *job)
 {
 	const char *list = job->options.run.files_from;
-	if (!list || strcmp(list, "-") != 0)
-		return false;
-	log_error("run: --files-from - is for one job: the first would read it all");
-	return true;
+	return list && strcmp(list, "-") == 0;
 }
 
 /* Opens all jobs, even after an error, so that all errors are reported. Returns whether there was
@@ -134,8 +130,11 @@ static bool open_all(
 	bool is_wrong = false;
 	for (size_t i = 0; i < n; i++) {
 		is_wrong |= job_open(names[i], JOB_RUN, argc, argv, &ret_jobs[i]) < 0;
-		if (n > 1 && !is_wrong)
-			is_wrong = report_standard_input(&ret_jobs[i]);
+		if (n > 1 && !is_wrong && reads_standard_input(&ret_jobs[i])) {
+			log_error("run: --files-from - is for one job: the first would read it "
+				  "all");
+			is_wrong = true;
+		}
 	}
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; !is_wrong && j < i; j++)
