@@ -22,11 +22,11 @@ struct lock_run {
 	struct lock_use *use;
 	char **command;
 	struct s3once_lock *lock;
-	int acquired;    /* the result of s3once_lock_acquire() */
-	int acquired_fd; /* eventfd that is readable once `acquired` is set */
-	int signals;     /* the signalfd */
-	sigset_t before; /* the signal mask that the command gets */
-	int tty;         /* /dev/tty; negative: there is no terminal */
+	int acquired;      /* the result of s3once_lock_acquire() */
+	int acquired_fd;   /* eventfd that is readable once `acquired` is set */
+	int signals;       /* the signalfd */
+	sigset_t old_mask; /* the signal mask before this command, which the child gets */
+	int tty;           /* /dev/tty; negative: there is no terminal */
 	/* The process of the command, or 0 once it has ended, and its process group, which may have
 	 * other processes even then. */
 	pid_t child, group;
@@ -34,7 +34,8 @@ struct lock_run {
 	/* The write end of a pipe that carries no data. It is closed when the lock is lost, so that
 	 * the command reads end of file from the other end. */
 	int hold;
-	bool lost;
+	bool lost;        /* set by end_command() */
+	uint64_t kill_ns; /* if lost: the clock_boot_ns() at which the command is killed */
 	/* The last signal that was passed on to the command is the SIGTSTP of Ctrl-Z, which the
 	 * terminal has sent to our process group. */
 	bool ctrl_z;
@@ -45,8 +46,6 @@ struct lock_run {
 	int interrupt;
 	/* The signal by which this process ends, so that a shell sees it; 0: it ends by exit(). */
 	int die_by;
-	/* The clock_boot_ns() at which the command is killed. 0: the lock is not lost. */
-	uint64_t kill_ns;
 };
 
 /* Stops our whole process group as Ctrl-Z does, and returns true once it was continued. It returns
@@ -132,15 +131,11 @@ static void print_run(const struct lock_run *run, const char *event, const char 
 					  BYTES("text", text)));
 }
 
-/* Sends a signal to the process group of the command. If that is not permitted, and the lock is
- * lost, an error is reported: only for the first signals, before end_command() sets kill_ns. */
-static void signal_command(const struct lock_run *run, int signal)
+/* Sends a signal to the process group of the command. Returns 0, or -EPERM if all its processes run
+ * as other users. A group that has ended is no error. */
+static int signal_command(const struct lock_run *run, int signal)
 {
-	const bool is_forbidden = kill(-run->group, signal) && errno == EPERM;
-	const bool is_ending = run->lost && !run->kill_ns;
-	if (is_forbidden && is_ending)
-		log_error("lock run: the command cannot be ended: process %d runs as another user",
-			(int)run->group);
+	return kill(-run->group, signal) && errno == EPERM ? -EPERM : 0;
 }
 
 /* Continues the stopped command if the lock is surely held. Otherwise the command stays stopped,
@@ -194,7 +189,10 @@ static void end_command(struct lock_run *run)
 	close(run->hold);
 	run->hold = -1;
 	if (run->child > 0) {
-		signal_command(run, SIGTERM);
+		if (signal_command(run, SIGTERM))
+			log_error("lock run: the command cannot be ended: process %d runs as "
+				  "another user",
+				(int)run->group);
 		signal_command(run, SIGCONT); /* a stopped command would not notice SIGTERM */
 	}
 	const uint64_t ms = run->use->kill_after_ms ? run->use->kill_after_ms : KILL_AFTER_MS;
@@ -293,7 +291,7 @@ static bool rest_is_left(const struct lock_run *run)
 /* Returns the timeout for poll(), in ms. -1: none. */
 static int poll_timeout_ms(const struct lock_run *run)
 {
-	if (!run->kill_ns)
+	if (!run->lost)
 		return -1;
 	/* The command has ended. The end of the rest of its group sends no signal, so it is checked
 	 * every LOOK_MS. */
@@ -312,7 +310,7 @@ static void watch_command(struct lock_run *run)
 	/* run->child is 0 once the command has ended. */
 	while (run->child > 0 || rest_is_left(run)) {
 		const int n = poll(fds, 2, poll_timeout_ms(run));
-		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
+		if (run->lost && clock_boot_ns() >= run->kill_ns) {
 			signal_command(run, SIGKILL);
 			if (!run->child) /* the rest of its group was killed, and is not waited for
 					  */
@@ -327,12 +325,16 @@ static void watch_command(struct lock_run *run)
 	}
 }
 
-/* Returns the exit code of the command, which has ended. Sets run->die_by if this process has to
- * end by the same signal. */
-static int code_of_command(struct lock_run *run, bool had_terminal)
+/* Returns the exit code that a shell gives to a command of this status. */
+static int code_of_status(int status)
 {
-	if (WIFEXITED(run->status))
-		return WEXITSTATUS(run->status);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : S3ONCE_EXIT_STOPPED + WTERMSIG(status);
+}
+
+/* Called after a signal has ended the command. Passes an interrupt of the terminal, which only the
+ * command got, on to our process group, and sets run->die_by if this process has to end by it. */
+static void share_interrupt(struct lock_run *run, bool had_terminal)
+{
 	const int signal = WTERMSIG(run->status);
 	/* The command had the terminal, so Ctrl-C has sent the signal to the group of the command
 	 * alone. Our group gets the same signal now. This process has blocked it, and ends by it in
@@ -341,14 +343,14 @@ static int code_of_command(struct lock_run *run, bool had_terminal)
 	if (is_ctrl_c)
 		kill(0, signal);
 	run->die_by = (is_ctrl_c || signal == run->interrupt) ? signal : 0;
-	return S3ONCE_EXIT_STOPPED + signal;
 }
 
-/* Releases the lock after the command has ended, reports late events, and takes the terminal back.
- * Returns the exit code, which is that of the command unless the lock was lost while it ran. Any
- * other failure of the release is only a warning, since the lease runs out by itself. */
-static int finish_run(struct lock_run *run)
+/* Releases the lock after the command has ended, and takes the terminal back. Returns the exit
+ * code, which is that of the command unless the lock was lost while it ran. Any other failure of
+ * the release is only a warning, since the lease runs out by itself. */
+static int release_lock_of_run(struct lock_run *run)
 {
+	/* An event that watch_command() has not seen may say that the lock is lost. */
 	while (s3once_locks_next_event(run->use->locks, on_event, run) == 1)
 		;
 	const bool had_terminal = pass_terminal(run->tty, run->group, getpgrp());
@@ -363,7 +365,9 @@ static int finish_run(struct lock_run *run)
 	if (r)
 		log_warning(
 			"lock run: not released, it runs out by itself: %s", run->use->error.text);
-	run->use->command_status = code_of_command(run, had_terminal);
+	if (WIFSIGNALED(run->status))
+		share_interrupt(run, had_terminal);
+	run->use->command_status = code_of_status(run->status);
 	return run->use->command_status;
 }
 
@@ -431,7 +435,7 @@ static int run_with_lock(struct lock_run *run)
 	/* Normally this line comes before those of the command. */
 	output_await_reader(&run->use->frame->output, AWAIT_MS);
 	const int error =
-		start_child(run->command, run->lock, &run->before, &run->child, &run->hold);
+		start_child(run->command, run->lock, &run->old_mask, &run->child, &run->hold);
 	if (error) {
 		log_error("lock run: cannot start a process: %s", strerror(-error));
 		s3once_lock_release(run->lock, &run->use->error);
@@ -439,7 +443,7 @@ static int run_with_lock(struct lock_run *run)
 	}
 	run->group = run->child;
 	watch_command(run);
-	return finish_run(run);
+	return release_lock_of_run(run);
 }
 
 /* Returns the COMMAND of the operands. NULL: there is none, or the "--" before it is missing, which
@@ -468,8 +472,8 @@ static const int forwarded[] = {
 	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
 /* Lets the signals that run_with_lock() handles come by a descriptor, which is returned; negative:
- * there is none. *ret_before is the signal mask so far. */
-static int take_signals(sigset_t *ret_before)
+ * there is none. *ret_old_mask is the signal mask so far. */
+static int take_signals(sigset_t *ret_old_mask)
 {
 	sigset_t taken;
 	struct sigaction now;
@@ -480,7 +484,7 @@ static int take_signals(sigset_t *ret_before)
 		 * ignored. */
 		if (sigaction(forwarded[i], NULL, &now) || now.sa_handler != SIG_IGN)
 			sigaddset(&taken, forwarded[i]);
-	sigprocmask(SIG_BLOCK, &taken, ret_before);
+	sigprocmask(SIG_BLOCK, &taken, ret_old_mask);
 	return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -498,7 +502,7 @@ static int run_command(struct lock_use *use)
 	 * from being ended by a signal. */
 	output_init(&use->frame->output,
 		&(struct output_options){.stall_ms = STALL_MS, .end_ms = END_MS});
-	run.signals = take_signals(&run.before);
+	run.signals = take_signals(&run.old_mask);
 	int code = S3ONCE_EXIT_SETUP;
 	if (run.signals < 0)
 		log_error("lock run: " NO_DESCRIPTORS);
@@ -510,7 +514,8 @@ static int run_command(struct lock_use *use)
 	if (run.die_by) { /* a shell ends its script only if a signal has ended the command */
 		output_finish(&use->frame->output); /* frame_end() is not reached */
 		kill(getpid(), run.die_by);
-		sigprocmask(SIG_SETMASK, &run.before, NULL); /* here the signal ends this process */
+		sigprocmask(
+			SIG_SETMASK, &run.old_mask, NULL); /* here the signal ends this process */
 	}
 	return code; /* all descriptors are closed as the process ends */
 }

@@ -15,10 +15,11 @@ struct lock_use {
 	char **operands; /* a NULL follows the last one */
 	struct s3once_locks *locks;
 	struct s3once_lock_error error;
-	int code;    /* set by `use` of a command: the exit code if the library returned no error */
+	/* Set by lock_command.use: the exit code if the library returned no error. */
+	int code;
 	bool is_run; /* the command is `lock run` */
-	/* The exit status of the command of `lock run`. Negative: no command has ended, or its lock
-	 * was lost. */
+	/* The exit status of the command of `lock run`, for lock_exit_status(). Negative: no
+	 * command has ended, or its lock was lost. */
 	int command_status;
 };
 
