@@ -210,15 +210,18 @@ static bool drop_done(struct feed *feed, size_t n, bool marks_were_read, struct 
 		const struct mark mark = mark_unpack(feed->marks[i]);
 		ret->some_have_marks |= mark.state != MARK_ABSENT;
 		candidate_note_mark(file, &mark);
-		if (strcmp(file->key, id_object) == 0) {
+		const bool is_id_object = strcmp(file->key, id_object) == 0;
+		const bool is_done =
+			!is_id_object && can_go_on && run_skips_by_mark(run, file, &mark);
+		if (is_done && file->is_piped)
+			report_note_repeat(&run->report, mark.at_s, store_time_s(run->store));
+		/* After true, the file is freed. */
+		const bool is_skipped =
+			is_done && bucket_skip_done(run, feed->conn, file, &mark.done);
+		can_go_on &= is_skipped || !is_done;
+		if (is_id_object) {
 			fail_id_object(run, file);
-		} else if (can_go_on && run_skips_by_mark(run, file, &mark)) {
-			if (file->is_piped)
-				report_note_repeat(
-					&run->report, mark.at_s, store_time_s(run->store));
-			/* This frees the file. */
-			can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
-		} else {
+		} else if (!is_skipped) {
 			ret->blocks[ret->n] = (unsigned)(i / BLOCK_FILES);
 			feed->chunk[ret->n++] = file;
 		}

@@ -349,12 +349,12 @@ bool bucket_ensure_trusted(struct run *run, struct store_conn *marks)
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *c,
 	const struct version *version)
 {
-	const bool good = bucket_ensure_trusted(run, marks);
 	const struct in_s3 done = {.file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED};
-	if (good)
-		run_report_in_s3(run, &done, c->size);
+	if (!bucket_ensure_trusted(run, marks))
+		return false;
+	run_report_in_s3(run, &done, c->size);
 	free(c);
-	return good;
+	return true;
 }
 
 bool bucket_ensure_witness(

@@ -16,8 +16,9 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
  * Thread-safe. It usually sends no request. */
 bool bucket_ensure_trusted(struct run *run, struct store_conn *marks);
 /* Skips a file that is done according to its mark: calls bucket_ensure_trusted(), and if the mark
- * may be trusted, reports the file as skipped. Always frees the candidate. `version` is the mark's
- * done version, for the manifest; NULL: unknown. */
+ * may be trusted, reports the file as skipped, and frees the candidate. Otherwise returns false,
+ * and the candidate remains the caller's. `version` is the mark's done version, for the manifest;
+ * NULL: unknown. */
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *candidate,
 	const struct version *version);
 

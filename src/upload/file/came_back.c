@@ -93,10 +93,10 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 		/* An earlier turn may have written this done mark without getting the reply, and
 		 * then put the file back (was_marked_done). Such a file is not skipped: its next
 		 * turn reports it as uploaded or adopted. */
-		if (is_read && !c->was_marked_done && run_skips_by_mark(worker->run, c, &mark)) {
-			bucket_skip_done(worker->run, worker->marks, c, &mark.done);
+		const bool is_done =
+			is_read && !c->was_marked_done && run_skips_by_mark(worker->run, c, &mark);
+		if (is_done && bucket_skip_done(worker->run, worker->marks, c, &mark.done))
 			*places[i] = NULL;
-		}
 		free(marks[i]);
 	}
 }
