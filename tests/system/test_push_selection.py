@@ -453,6 +453,13 @@ def test_files_from_that_are_not_there(s3once, s3, bucket, tmp_path):
     assert set(s3.objects(bucket)) == {"p/a"}
 
 
+def test_a_file_that_two_sources_contain(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 3, "b": 3})
+    run = s3once("push", tree, tree / "a", f"s3://{bucket}")
+    assert run.code == 1 and set(s3.objects(bucket)) == {"b"}, run
+    assert f"{tree}/a: two SOURCEs contain this file, with the key a: give only one of them" in run.err, run
+
+
 def test_files_from_a_list_of_windows(s3once, s3, bucket, tmp_path):
     """What makes a path of the list differ from the name of a file is invisible, so it is shown and named."""
     tree = make_tree(tmp_path / "tree", {"a": 3, "b": 3, "c": 3})

@@ -40,6 +40,12 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 void collision_explain(const char *key, const char *path, const char *other_path,
 	const char *remedy, struct problem *ret)
 {
+	if (strcmp(path, other_path) == 0) {
+		problem_set(ret,
+			"two SOURCEs contain this file, with the key %s: give only one of them",
+			quote(key).text);
+		return;
+	}
 	problem_set(ret, "two files have the key %s: %s and %s; %s", quote(key).text,
 		quote(path).text, quote(other_path).text, remedy);
 }
