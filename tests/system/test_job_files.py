@@ -167,6 +167,29 @@ def test_a_mistyped_job_is_told_with_the_nearest(s3once, job):
     assert "did you mean" not in s3once("run", "mysql").err
 
 
+def test_a_job_whose_file_is_a_link_to_nowhere(s3once, bucket, job, tree):
+    """Neither the variables nor another job stand in for it."""
+    file = job("lost", "")
+    file.unlink()
+    file.symlink_to("gone.conf")
+    variables = {"S3ONCE_SOURCE": str(tree), "S3ONCE_TARGET": f"s3://{bucket}"}
+    for name in ("lost", file):
+        run = s3once("run", name, env=variables)
+        assert run.code == 2 and f"{file}: it is a symbolic link to a file that does not exist\n" in run.err, run
+
+
+def test_two_jobs_of_one_name(s3once, s3, bucket, tree, tmp_path):
+    """The one that succeeds last would hide the failure of the other, so a warning says so."""
+    files = [tmp_path / folder / "logs.conf" for folder in ("a", "b")]
+    for file, source in zip(files, (tmp_path / "gone", tree)):
+        file.parent.mkdir()
+        file.write_text(f"source = {source}\ntarget = s3://{bucket}/{file.parent.name}\n")
+    warning = f"warning: run: {files[0]} and {files[1]} are jobs of one name, so that fleet and status show only the one that ended last"
+    run = s3once("run", *files)
+    assert run.code == 1 and run.err.count(warning) == 1, run
+    assert "are jobs of one name" not in s3once("run", files[1], f"{tmp_path}/b/../b/logs.conf").err
+
+
 def test_a_job_by_the_name_of_its_file(s3once, job, tree):
     job("logs", f"source = {tree}\ntarget = s3://bucket/p\n")
     assert s3once("config", "logs.conf").out == s3once("config", "logs").out != ""

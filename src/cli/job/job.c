@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Throwaway objects that check the values of patterns and of settings. Only the functions that add
@@ -317,13 +318,17 @@ static int read_file(const char *wanted, struct job *ret)
 	ret->path = has_slash ? must_have(strdup(wanted)) : job_path(ret->name, JOB_SUFFIX);
 	int error = job_file_load(ret->path, &ret->file, &problem);
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
-	const bool lacks_file = error == -ENOENT && !has_slash;
+	struct stat st;
+	const bool is_dangling = error == -ENOENT && lstat(ret->path, &st) == 0;
+	const bool lacks_file = error == -ENOENT && !has_slash && !is_dangling;
 	const bool has_variables = source && *source && target && *target;
 	if (lacks_file && has_variables) {
 		make_file_of_variables(source, target, ret);
 		error = 0;
 	} else if (lacks_file) {
 		explain_lack_of_file(ret, &problem);
+	} else if (is_dangling) {
+		problem_set(&problem, "it is a symbolic link to a file that does not exist");
 	}
 	if (error)
 		add_error(ret, 0, "%s", problem.text);

@@ -122,6 +122,9 @@ int jobs_worse_code(int a, int b);
 /* Logs an error of this command if two jobs would write the same --metrics. Returns whether they
  * would. */
 bool jobs_report_shared_metrics(const char *command, const struct job *a, const struct job *b);
+/* Logs a warning if two files describe jobs with the same name, such as ./a/logs.conf and
+ * ./b/logs.conf. */
+void jobs_warn_of_shared_name(const char *command, const struct job *a, const struct job *b);
 /* Logs a warning if the first job removes files at once that the second one uploads, too. */
 void jobs_warn_of_removal(const char *command, const struct job *remover, const struct job *other);
 

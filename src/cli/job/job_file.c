@@ -203,7 +203,7 @@ char *job_path(const char *name, const char *ending)
 	struct stat st;
 	/* Whatever the ending, the folder is the one that has NAME.conf. */
 	char *file = find_own_folder(own) ? join_path(own, name, JOB_SUFFIX) : NULL;
-	if (file && !stat(file, &st))
+	if (file && !lstat(file, &st)) /* a link to nowhere is an error, not the job of the host */
 		folder = own;
 	free(file);
 	return join_path(folder ? folder : HOST_JOBS, name, ending);

@@ -10,6 +10,7 @@
 #include "scan/open.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int jobs_worse_code(int a, int b)
 {
@@ -32,6 +33,18 @@ bool jobs_report_shared_metrics(const char *command, const struct job *a, const 
 	log_error("%s: the jobs %s and %s both write --metrics %s: give each its own", command,
 		quote(a->name).text, quote(b->name).text, quote(path).text);
 	return true;
+}
+
+void jobs_warn_of_shared_name(const char *command, const struct job *a, const struct job *b)
+{
+	struct stat st, other;
+	const bool is_same_file = stat(a->path, &st) == 0 && stat(b->path, &other) == 0 &&
+				  st.st_dev == other.st_dev && st.st_ino == other.st_ino;
+	if (strcmp(a->name, b->name) == 0 && !is_same_file)
+		log_warning(
+			"%s: %s and %s are jobs of one name, so that fleet and status show only "
+			"the one that ended last: rename one of the files",
+			command, quote(a->path).text, quote(b->path).text);
 }
 
 /* Returns the SOURCE of `job` that is below one of the other's, or is one; NULL: there is none. */
@@ -140,8 +153,10 @@ static bool open_all(
 		for (size_t j = 0; !is_wrong && j < i; j++)
 			is_wrong = jobs_report_shared_metrics("run", &ret_jobs[j], &ret_jobs[i]);
 	for (size_t i = 0; i < n; i++)
-		for (size_t j = 0; !is_wrong && j < i; j++)
+		for (size_t j = 0; !is_wrong && j < i; j++) {
+			jobs_warn_of_shared_name("run", &ret_jobs[j], &ret_jobs[i]);
 			jobs_warn_of_removal("run", &ret_jobs[j], &ret_jobs[i]);
+		}
 	return !is_wrong;
 }
 

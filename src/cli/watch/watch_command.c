@@ -207,12 +207,15 @@ static bool report_clash_of(struct watched *const *jobs, size_t n, size_t i)
 	return false;
 }
 
-static void warn_of_removals(struct watched *const *jobs, size_t n)
+static void warn_of_pairs(struct watched *const *jobs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		for (size_t j = 0; j < n; j++)
+		for (size_t j = 0; j < n; j++) {
+			if (j < i)
+				jobs_warn_of_shared_name("watch", &jobs[j]->job, &jobs[i]->job);
 			if (j != i)
 				jobs_warn_of_removal("watch", &jobs[i]->job, &jobs[j]->job);
+		}
 }
 
 /* Puts the present job with the index i into `next`, and frees the newly read one. */
@@ -241,7 +244,7 @@ static void read_jobs_again(const struct watch *watch, struct watched **next)
 			keep_options(watch, i, next);
 		i = is_refused ? 0 : i + 1;
 	}
-	warn_of_removals(next, watch->n);
+	warn_of_pairs(next, watch->n);
 }
 
 /* Replaces the jobs by those that their files describe now. */
@@ -427,7 +430,7 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 			report_clash_of(watch.jobs, n, i))
 			are_valid = false;
 	if (are_valid)
-		warn_of_removals(watch.jobs, n);
+		warn_of_pairs(watch.jobs, n);
 	const int code = are_valid ? serve(&watch) : S3ONCE_EXIT_USAGE;
 	for (size_t i = 0; i < n; i++)
 		watched_free(watch.jobs[i]);
