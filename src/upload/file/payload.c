@@ -32,6 +32,22 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 	return (int)n;
 }
 
+/* Computes the digests of a range by a buffer of its own. The reader's buffer may hold the body
+ * that is about to be sent. Returns 0 or -errno. */
+static int digest_aside(
+	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret)
+{
+	unsigned char buffer[READER_OWN_BYTES];
+	void *const lent = reader->buffer;
+	const size_t lent_bytes = reader->buffer_bytes;
+	reader->buffer = buffer;
+	reader->buffer_bytes = sizeof buffer;
+	const int error = body_digest(reader, kinds, range, ret);
+	reader->buffer = lent;
+	reader->buffer_bytes = lent_bytes;
+	return error;
+}
+
 /* A worker that waits for an encoder depends on the workers that hold one, so its wait is no sign
  * of life. Therefore the wait calls run_is_over(). run_poll_is_over() would give such a sign. */
 int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
@@ -40,7 +56,7 @@ int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	struct encoders *encoders = &worker->run->bodies.encoders;
 	struct encoder *encoder = held;
 	if (!range->encoding)
-		return body_digest(&worker->reader, kinds, range, ret);
+		return digest_aside(&worker->reader, kinds, range, ret);
 	int error = held ? 0 : encoders_take(encoders, run_is_over, worker->run, &encoder);
 	if (!error) /* 0: no digests of the input, only of the output */
 		error = encoder_begin(encoder, range, 0);
@@ -228,22 +244,6 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	ret->http.may_send_again = ret->http.memory ? take_bandwidth : NULL;
 	/* The file must not have changed while it was read. */
 	return error ? error : body_check_unchanged(file->fd, &file->state);
-}
-
-/* Computes the digests of a range by a buffer of its own. The reader's buffer may hold the body
- * that is about to be sent. Returns 0 or -errno. */
-static int digest_aside(
-	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret)
-{
-	unsigned char buffer[READER_OWN_BYTES];
-	void *const lent = reader->buffer;
-	const size_t lent_bytes = reader->buffer_bytes;
-	reader->buffer = buffer;
-	reader->buffer_bytes = sizeof buffer;
-	const int error = body_digest(reader, kinds, range, ret);
-	reader->buffer = lent;
-	reader->buffer_bytes = lent_bytes;
-	return error;
 }
 
 int payload_confirm(struct worker *worker, const struct file *file, const struct range *range,
