@@ -299,40 +299,40 @@ bool judge_is_done_version(const struct claim *claim, const struct s3_object *ob
 
 /* Whether the object was written for this very mark. A copy that was made in S3 keeps the metadata,
  * but it is not under the key that it was written for. */
-static bool is_of_this_mark(const struct judged *j)
+static bool is_of_this_mark(const struct evidence *e)
 {
-	const struct s3_meta *meta = &j->object->meta;
-	return strcmp(meta->table_id, j->table_id) == 0 && meta->written_for == S3_WRITTEN_FOR_THIS;
+	const struct s3_meta *meta = &e->object->meta;
+	return strcmp(meta->table_id, e->table_id) == 0 && meta->written_for == S3_WRITTEN_FOR_THIS;
 }
 
 /* Whether the metadata claim that the object has the file's content. The input of a pipe is known
  * by its key: whatever was sent for its mark is its content. The mark's key is that of the object
  * without the suffix, so that an object X.gz of its own is not the output X. */
-static bool says_content(const struct judged *j)
+static bool says_content(const struct evidence *e)
 {
-	if (j->file.is_piped)
-		return is_of_this_mark(j) && strcmp(j->object->meta.suffix, j->suffix) == 0;
-	return *j->file.content_id && strcmp(j->object->meta.content_id, j->file.content_id) == 0;
+	if (e->file.is_piped)
+		return is_of_this_mark(e) && strcmp(e->object->meta.suffix, e->suffix) == 0;
+	return *e->file.content_id && strcmp(e->object->meta.content_id, e->file.content_id) == 0;
 }
 
 /* An object that was compressed from a file X is not an earlier version of a file X.zst, nor the
  * reverse. So the suffix has to be the same. A log that is known by its content may be the same log
  * under either suffix. */
-bool judge_is_ours(const struct judged *j)
+bool judge_is_ours(const struct evidence *e)
 {
-	return is_of_this_mark(j) &&
-	       (strcmp(j->object->meta.suffix, j->suffix) == 0 || says_content(j));
+	return is_of_this_mark(e) &&
+	       (strcmp(e->object->meta.suffix, e->suffix) == 0 || says_content(e));
 }
 
 /* Whether the object was sent in parts, under our own claim, of a version with this size and mtime.
  * An object was sent in parts if its metadata lacks the sums of the sent bytes. */
-static bool was_sent_from_this_version(const struct judged *j)
+static bool was_sent_from_this_version(const struct evidence *e)
 {
-	const struct s3_meta *meta = &j->object->meta;
-	const uint64_t size = *meta->encoding ? meta->content_bytes : j->object->size;
+	const struct s3_meta *meta = &e->object->meta;
+	const uint64_t size = *meta->encoding ? meta->content_bytes : e->object->size;
 	const bool was_sent_in_parts = !meta->sums.kinds;
-	const bool has_our_claim = strcmp(meta->claim_id, j->claim->id) == 0;
-	const bool is_this_version = meta->mtime_ns == j->file.mtime_ns && size == j->file.size;
+	const bool has_our_claim = strcmp(meta->claim_id, e->claim->id) == 0;
+	const bool is_this_version = meta->mtime_ns == e->file.mtime_ns && size == e->file.size;
 	return was_sent_in_parts && has_our_claim && is_this_version;
 }
 
@@ -351,23 +351,23 @@ enum fact {
 	WAS_DONE = 1 << 9,     /* the version that was done according to the mark */
 };
 
-static unsigned facts_of(const struct judged *j)
+static unsigned facts_of(const struct evidence *e)
 {
-	const enum proof sent = proof_sent(j->object);
+	const enum proof sent = proof_sent(e->object);
 	/* An object that another client uploaded is replaced only if replaces_any, even if its
 	 * content was adopted once. */
 	const bool has_replaced_etag =
-		*j->replaced_etag && strcmp(j->replaced_etag, j->object->etag) == 0;
-	const bool is_to_replace = has_replaced_etag && (j->replaces_any || judge_is_ours(j));
+		*e->replaced_etag && strcmp(e->replaced_etag, e->object->etag) == 0;
+	const bool is_to_replace = has_replaced_etag && (e->replaces_any || judge_is_ours(e));
 	const unsigned as_sent = sent == PROOF_YES  ? IS_AS_SENT
 				 : sent == PROOF_NO ? IS_NOT_AS_SENT
 						    : IS_UNKNOWN;
-	return (j->proof == PROOF_YES ? IS_THE_FILE : 0U) |
-	       (j->proof == PROOF_NO ? IS_OTHER_BYTES : 0U) | (is_to_replace ? IS_TO_REPLACE : 0U) |
-	       (judge_is_ours(j) ? IS_OURS : 0U) | as_sent |
-	       (was_sent_from_this_version(j) ? IS_FROM_THIS_VERSION : 0U) |
-	       (says_content(j) ? SAYS_CONTENT : 0U) |
-	       (judge_is_done_version(j->claim, j->object) ? WAS_DONE : 0U);
+	return (e->proof == PROOF_YES ? IS_THE_FILE : 0U) |
+	       (e->proof == PROOF_NO ? IS_OTHER_BYTES : 0U) | (is_to_replace ? IS_TO_REPLACE : 0U) |
+	       (judge_is_ours(e) ? IS_OURS : 0U) | as_sent |
+	       (was_sent_from_this_version(e) ? IS_FROM_THIS_VERSION : 0U) |
+	       (says_content(e) ? SAYS_CONTENT : 0U) |
+	       (judge_is_done_version(e->claim, e->object) ? WAS_DONE : 0U);
 }
 
 /* The first row whose facts are all true decides. The last row requires none, so one row always
@@ -388,16 +388,16 @@ static const struct {
 };
 const unsigned judge_rows = sizeof table / sizeof *table;
 
-unsigned judge_row(const struct judged *judged)
+unsigned judge_row(const struct evidence *evidence)
 {
-	const unsigned facts = facts_of(judged);
+	const unsigned facts = facts_of(evidence);
 	unsigned row = 0;
 	while ((facts & table[row].facts) != table[row].facts)
 		row++;
 	return row;
 }
 
-enum judgement judge(const struct judged *judged)
+enum judgement judge(const struct evidence *evidence)
 {
-	return table[judge_row(judged)].judgement;
+	return table[judge_row(evidence)].judgement;
 }

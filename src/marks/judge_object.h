@@ -102,8 +102,8 @@ enum judgement {
 	JUDGED_FOREIGN,     /* anything else */
 };
 
-/* All of it is borrowed. */
-struct judged {
+/* The facts by which an object is judged. All of it is borrowed. */
+struct evidence {
 	const struct s3_object *object; /* according to HEAD */
 	/* The result of comparing the object with the file. UNKNOWN if the file was not read. */
 	enum proof proof;
@@ -116,9 +116,9 @@ struct judged {
 	const char *replaced_etag; /* the etag of the object to be replaced, or "" */
 	bool replaces_any;         /* even if another client uploaded it */
 };
-enum judgement judge(const struct judged *judged);
+enum judgement judge(const struct evidence *evidence);
 /* The index of the table's row that decides, and the number of rows. */
-unsigned judge_row(const struct judged *judged);
+unsigned judge_row(const struct evidence *evidence);
 extern const unsigned judge_rows;
 /* Whether an upload for this mark wrote the object, with any content. */
-bool judge_is_ours(const struct judged *judged);
+bool judge_is_ours(const struct evidence *evidence);

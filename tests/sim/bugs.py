@@ -80,12 +80,12 @@ BUGS = {
         "*ret = PROOF_YES;",
     ),
     "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict
-        "case JUDGED_EARLIER:\n\t\treturn mark_earlier_version(worker, file, judged->object);",
-        "case JUDGED_EARLIER:\n\t\treturn handle_conflict(worker, file, judged);",
+        "case JUDGED_EARLIER:\n\t\treturn mark_earlier_version(worker, file, evidence->object);",
+        "case JUDGED_EARLIER:\n\t\treturn handle_conflict(worker, file, evidence);",
     ),
     "foreign-is-replaced": (
         "case JUDGED_FOREIGN:\n\t\tbreak;\n\t}\n\treturn handle_conflict(",
-        "case JUDGED_FOREIGN:\n\t\treturn replace_damaged(worker, file, judged->object);\n\t}\n\treturn handle_conflict(",
+        "case JUDGED_FOREIGN:\n\t\treturn replace_damaged(worker, file, evidence->object);\n\t}\n\treturn handle_conflict(",
     ),
     "other-suffixes-are-not-looked-at": (
         "file->fd < 0 : *c->content_id != '\\0';",

@@ -54,7 +54,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	struct sums *sums = calloc(plan->n_parts, sizeof *sums);
 	int error = sums ? 0 : -ENOMEM;
 	for (unsigned i = 0; !error && i < plan->n_parts; i++) {
-		const struct range range = file_range(file, encoding, plan, i);
+		const struct range range = file_part_range(file, encoding, plan, i);
 		error = file_digest(worker, file, kinds, &range, &sums[i]);
 	}
 	if (error) {

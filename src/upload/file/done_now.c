@@ -29,7 +29,7 @@ enum proof compare_done_content(struct worker *worker, const struct file *file,
 	const struct version *done, struct problem *ret)
 {
 	const struct recorded recorded = recorded_content(done);
-	const struct range range = file_range(file, NULL, NULL, 0);
+	const struct range range = file_whole_range(file, NULL);
 	struct sums sums;
 	/* A file that is known by its content may have been compressed since it was sent. Then its
 	 * bytes differ, but its content still has the same id. */
@@ -62,7 +62,7 @@ static bool has_md5_of_file(
 {
 	const struct recorded by_etag = {
 		.bytes = object->size, .sum = "", .etag = object->etag, .etag_is_md5 = true};
-	const struct range range = file_range(file, NULL, NULL, 0);
+	const struct range range = file_whole_range(file, NULL);
 	struct sums sums;
 	return !file_digest(worker, file, DIGEST_MD5, &range, &sums) &&
 	       recorded_matches_bytes(&by_etag, &sums) == PROOF_YES;

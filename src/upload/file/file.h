@@ -76,7 +76,7 @@ struct file {
 	int64_t opened_ns;
 	int64_t opened_ctime_ns;
 	/* `encoding` and `plan` decide how it is sent. file_open() sets both, the plan by the size
-	 * alone. For a large file multipart_plan_or_resume() sets them again before anything is
+	 * alone. For a large file multipart_choose_plan() sets them again before anything is
 	 * sent. Nothing changes them until the sending has ended. */
 	const struct encoding *encoding; /* the run's or `own_encoding`; NULL: as it is */
 	struct encoding own_encoding;
@@ -92,10 +92,10 @@ struct file {
 	/* The size of the parts in which S3's object was sent. 0: it was sent whole, or the size is
 	 * unknown. */
 	uint64_t sent_part_bytes;
-	char parts_sum[PARTS_SUM_MAX +
-		       1];     /* checksum of those parts' checksums, as in struct version */
-	struct mark seen_mark; /* the mark as last seen while it was not ours */
-	struct claim claim;    /* claim of the mark, after CLAIM */
+	/* The checksum of those parts' checksums, as in struct version. */
+	char parts_sum[PARTS_SUM_MAX + 1];
+	struct mark seen_mark;          /* the mark as last seen while it was not ours */
+	struct claim claim;             /* claim of the mark, after CLAIM */
 	struct mark_claiming *claiming; /* its claim was submitted (ahead.h); NULL: it was not */
 	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */

@@ -329,14 +329,18 @@ enum step file_open(struct worker *worker, struct file *file)
 	return (step == STEP_NEXT && !is_plain) ? choose_encoding(worker, file) : step;
 }
 
-struct range file_range(const struct file *file, const struct encoding *encoding,
+struct range file_whole_range(const struct file *file, const struct encoding *encoding)
+{
+	return (struct range){.fd = file->fd, .bytes = file->state.size, .encoding = encoding};
+}
+
+struct range file_part_range(const struct file *file, const struct encoding *encoding,
 	const struct plan *plan, unsigned index)
 {
-	struct range range = {.fd = file->fd, .bytes = file->state.size, .encoding = encoding};
-	if (!plan)
-		return range;
-	range.offset = plan_offset(plan, index);
-	range.bytes = plan_bytes(plan, file->state.size, index);
+	struct range range = {.fd = file->fd,
+		.offset = plan_offset(plan, index),
+		.bytes = plan_bytes(plan, file->state.size, index),
+		.encoding = encoding};
 	/* Every part but the last is padded to the length that all parts must have, if there is
 	 * one, and otherwise to the least that S3 accepts as a part. */
 	if (encoding && index + 1 < plan->n_parts)
@@ -357,7 +361,7 @@ enum step file_compute_sums(
 	struct sums *sums = encoding ? &file->object_sums : &file->content_sums;
 	if ((sums->kinds & kinds) == kinds)
 		return STEP_NEXT;
-	const struct range range = file_range(file, encoding, NULL, 0);
+	const struct range range = file_whole_range(file, encoding);
 	const int error = file_digest(worker, file, kinds, &range, sums);
 	if (error) /* the bytes read before may belong to another version */
 		*sums = (struct sums){0};

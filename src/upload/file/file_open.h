@@ -10,9 +10,10 @@ enum step file_open(struct worker *worker, struct file *file);
 /* Gives the object's key the suffix of --compress, which is "" with --header Content-Encoding.
  * Returns NEXT, or the step to take instead if the key would be too long. */
 enum step file_add_suffix(struct worker *worker, struct file *file);
-/* Returns the range of part `index` of this plan, or of the whole file if `plan` is NULL.
- * `encoding` is the range's encoding, or NULL. */
-struct range file_range(const struct file *file, const struct encoding *encoding,
+/* Return the range of the whole file, and that of part `index` of this plan. `encoding` is the
+ * range's encoding, or NULL. */
+struct range file_whole_range(const struct file *file, const struct encoding *encoding);
+struct range file_part_range(const struct file *file, const struct encoding *encoding,
 	const struct plan *plan, unsigned index);
 /* Computes the digests `kinds` of the body that a range of the opened file becomes. Returns 0,
  * -ESTALE if the file has changed, or another error of body_digest(). */

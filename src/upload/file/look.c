@@ -16,11 +16,11 @@
 
 /* Collects the arguments of judge() for an object. `proof` is left UNKNOWN, for the
  * caller to set if it compares the object with the file. Borrows the file and the object. */
-static struct judged judged_of(
+static struct evidence evidence_of(
 	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
 	const struct candidate *c = file->candidate;
-	return (struct judged){.object = object,
+	return (struct evidence){.object = object,
 		.file = file_opened_version(worker, file),
 		/* An object that was not compressed during its upload names no suffix in its
 		 * metadata. Whether the input of a pipe is compressed is unknown before it has
@@ -91,15 +91,16 @@ static enum step mark_earlier_version(
 
 /* Adopts an object that has the content of the file. It counts as uploaded if this very run has
  * sent it and the reply was lost. */
-static enum step adopt_object(struct worker *worker, struct file *file, const struct judged *judged)
+static enum step adopt_object(
+	struct worker *worker, struct file *file, const struct evidence *evidence)
 {
-	const bool names_claim = strcmp(judged->object->meta.claim_id, file->claim.id) == 0;
-	const bool is_sent = judge_is_ours(judged) && (file->candidate->was_sent || names_claim);
+	const bool names_claim = strcmp(evidence->object->meta.claim_id, file->claim.id) == 0;
+	const bool is_sent = judge_is_ours(evidence) && (file->candidate->was_sent || names_claim);
 	const enum step step = multipart_abort(worker, file);
 	if (step != STEP_NEXT) /* the abort is tried again in the next turn of the file */
 		return step;
 	file->candidate->was_sent = is_sent;
-	return file_finish(worker, file, judged->object,
+	return file_finish(worker, file, evidence->object,
 		is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED);
 }
 
@@ -194,35 +195,35 @@ static enum step replace_foreign(
 }
 
 /* Whether another client has overwritten the object that a mark of this file said to be done. */
-static bool is_overwritten(const struct file *file, const struct judged *judged)
+static bool is_overwritten(const struct file *file, const struct evidence *evidence)
 {
-	const bool is_of_s3once = *judged->object->meta.table_id != 0;
-	return judged->proof != PROOF_UNKNOWN && file->claim.before.has_done && !is_of_s3once;
+	const bool is_of_s3once = *evidence->object->meta.table_id != 0;
+	return evidence->proof != PROOF_UNKNOWN && file->claim.before.has_done && !is_of_s3once;
 }
 
 /* Returns why the object does not count as the file. */
 static const char *conflict_reason(
-	const struct worker *worker, const struct file *file, const struct judged *judged)
+	const struct worker *worker, const struct file *file, const struct evidence *evidence)
 {
-	const struct s3_object *object = judged->object;
-	if (judged->proof == PROOF_UNKNOWN)
+	const struct s3_object *object = evidence->object;
+	if (evidence->proof == PROOF_UNKNOWN)
 		return proof_etag_parts(object->etag) > 1
 			       ? "it was uploaded in parts of a size that s3once cannot find out, "
 				 "so that its content cannot be compared; name that size with "
 				 "--part-size, or make sure that it is this file"
 			       : "the server returns nothing that shows whether its content is the "
 				 "same";
-	return is_overwritten(file, judged) ? "another client has overwritten what was uploaded"
-					    : describe_owner(worker, object);
+	return is_overwritten(file, evidence) ? "another client has overwritten what was uploaded"
+					      : describe_owner(worker, object);
 }
 
 /* Returns what to do about the object. It or the file may be the only copy, so this does not advise
  * to remove one. */
 static const char *conflict_advice(
-	const struct worker *worker, const struct file *file, const struct judged *judged)
+	const struct worker *worker, const struct file *file, const struct evidence *evidence)
 {
-	const char *table = judged->object->meta.table_id; /* "": the object is not of s3once */
-	if (is_overwritten(file, judged))
+	const char *table = evidence->object->meta.table_id; /* "": the object is not of s3once */
+	if (is_overwritten(file, evidence))
 		return "compare it with the file; --reupload --if-changed=replace-any uploads the "
 		       "file in its place";
 	if (file_is_unread_pipe(file))
@@ -235,44 +236,46 @@ static const char *conflict_advice(
 /* Handles an object of another uploader under the key of the file. With --if-changed=replace-any,
  * the file takes its place if the contents are known to differ. Otherwise the file fails. */
 static enum step handle_conflict(
-	struct worker *worker, struct file *file, const struct judged *judged)
+	struct worker *worker, struct file *file, const struct evidence *evidence)
 {
-	const struct s3_object *object = judged->object;
+	const struct s3_object *object = evidence->object;
 	/* Without an etag, the write could not be limited to exactly this object. */
-	const bool may_replace = judged->replaces_any && judged->proof == PROOF_NO && *object->etag;
+	const bool may_replace =
+		evidence->replaces_any && evidence->proof == PROOF_NO && *object->etag;
 	struct problem problem = {0};
 	if (may_replace)
 		return replace_foreign(worker, file, object);
-	const char *how = judged->proof == PROOF_UNKNOWN ? "exists with this size"
-			  : file_is_unread_pipe(file)    ? "exists with unknown content"
-							 : "exists with other content";
+	const char *how = evidence->proof == PROOF_UNKNOWN ? "exists with this size"
+			  : file_is_unread_pipe(file)      ? "exists with unknown content"
+							   : "exists with other content";
 	problem_set(&problem, "the object %s %s: %s; %s", quote(file->candidate->object_key).text,
-		how, conflict_reason(worker, file, judged), conflict_advice(worker, file, judged));
+		how, conflict_reason(worker, file, evidence),
+		conflict_advice(worker, file, evidence));
 	return fail_conflict(worker, file, &problem);
 }
 
 /* Judges the object, and acts on it by the table of docs/protocol.md. */
 static enum step act_on_object(
-	struct worker *worker, struct file *file, const struct judged *judged)
+	struct worker *worker, struct file *file, const struct evidence *evidence)
 {
-	switch (judge(judged)) {
+	switch (judge(evidence)) {
 	case JUDGED_THE_FILE:
-		return adopt_object(worker, file, judged);
+		return adopt_object(worker, file, evidence);
 	case JUDGED_THE_CONTENT:
 		return file_finish_by_metadata(
-			worker, file, judged->object, file->candidate->suffix);
+			worker, file, evidence->object, file->candidate->suffix);
 	case JUDGED_REPLACED: /* the version to be replaced */
 		return STEP_NEXT;
 	case JUDGED_DAMAGED:
-		return replace_damaged(worker, file, judged->object);
+		return replace_damaged(worker, file, evidence->object);
 	case JUDGED_EARLIER:
-		return mark_earlier_version(worker, file, judged->object);
+		return mark_earlier_version(worker, file, evidence->object);
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, file->candidate->object_key);
 	case JUDGED_FOREIGN:
 		break;
 	}
-	return handle_conflict(worker, file, judged);
+	return handle_conflict(worker, file, evidence);
 }
 
 /* The consequence if S3 refuses a HEAD of the object: an error, or the file is sent all the same.
@@ -364,9 +367,9 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look loo
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o != OUTCOME_OK)
 		return handle_no_object(worker, file, refusal, o, &problem);
-	struct judged judged = judged_of(worker, file, &object);
-	const enum step step = file_compare(worker, file, &object, &judged.proof);
-	return step == STEP_NEXT ? act_on_object(worker, file, &judged) : step;
+	struct evidence evidence = evidence_of(worker, file, &object);
+	const enum step step = file_compare(worker, file, &object, &evidence.proof);
+	return step == STEP_NEXT ? act_on_object(worker, file, &evidence) : step;
 }
 
 enum step look_whether_ours(struct worker *worker, struct file *file)
@@ -387,10 +390,10 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 	}
 	if (o != OUTCOME_OK)
 		return handle_no_object(worker, file, REFUSAL_FAILS, o, &problem);
-	struct judged judged = judged_of(worker, file, &object);
-	judged.claim = &as_seen;
+	struct evidence evidence = evidence_of(worker, file, &object);
+	evidence.claim = &as_seen;
 	/* The condition protects an object with another etag, which is judged after the refusal. */
-	if (strcmp(object.etag, file->replaced_etag) != 0 || judge_is_ours(&judged))
+	if (strcmp(object.etag, file->replaced_etag) != 0 || judge_is_ours(&evidence))
 		return STEP_NEXT;
 	file_report(worker, file, S3ONCE_EVENT_CHANGED,
 		PROBLEM("changed since its content was found in S3, and the object stays: %s; give "
@@ -409,8 +412,8 @@ enum step look_before_write(struct worker *worker, struct file *file)
 	/* This HEAD must not be refused, since nothing else protects an existing object. */
 	if (o != OUTCOME_OK)
 		return handle_no_object(worker, file, REFUSAL_FAILS, o, &problem);
-	const struct judged judged = judged_of(worker, file, &object);
-	return judge(&judged) == JUDGED_REPLACED ? STEP_NEXT : STEP_LOOK;
+	const struct evidence evidence = evidence_of(worker, file, &object);
+	return judge(&evidence) == JUDGED_REPLACED ? STEP_NEXT : STEP_LOOK;
 }
 
 enum step look_after_failed_write(struct worker *worker, struct file *file,
@@ -462,17 +465,17 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 		return file_fail_missing(worker, file);
 	if (o != OUTCOME_OK)
 		return file_handle_outcome(worker, file, o, &problem);
-	struct judged judged = judged_of(worker, file, &object);
-	const enum step step = file_compare(worker, file, &object, &judged.proof);
+	struct evidence evidence = evidence_of(worker, file, &object);
+	const enum step step = file_compare(worker, file, &object, &evidence.proof);
 	if (step != STEP_NEXT)
 		return step;
-	if (judged.proof == PROOF_YES)
+	if (evidence.proof == PROOF_YES)
 		return file_finish(worker, file, &object, S3ONCE_EVENT_UPLOADED);
-	if (judged.proof == PROOF_NO) {
+	if (evidence.proof == PROOF_NO) {
 		/* The object that file->replaced_etag names was replaced. The object that is there
 		 * now is another one, even if it has the same etag, as after the same damage. */
 		file->replaced_etag[0] = '\0';
-		return act_on_object(worker, file, &judged);
+		return act_on_object(worker, file, &evidence);
 	}
 	return file_fail(worker, file,
 		PROBLEM("uploaded, but it cannot be verified: the server returns neither a "
@@ -504,13 +507,13 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return STEP_NEXT;
 	if (o != OUTCOME_OK)
 		return file_handle_outcome(worker, file, o, &problem);
-	struct judged judged = judged_of(worker, file, &object);
-	judged.suffix = suffix;
+	struct evidence evidence = evidence_of(worker, file, &object);
+	evidence.suffix = suffix;
 	/* Input of a pipe that has not come yet has no content to compare. judge() takes such an
 	 * object for the output by its key and suffix alone. */
 	if (!c->is_piped && strcmp(object.meta.content_id, c->content_id) != 0)
 		return STEP_NEXT;
-	switch (judge(&judged)) {
+	switch (judge(&evidence)) {
 	case JUDGED_THE_CONTENT:
 		return file_finish_by_metadata(worker, file, &object, suffix);
 	case JUDGED_UNPROVEN:

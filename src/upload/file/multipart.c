@@ -155,7 +155,7 @@ static enum step begin_new_upload(struct worker *worker, struct file *file)
 enum step multipart_begin(struct worker *worker, struct file *file)
 {
 	bool resumes;
-	enum step step = multipart_plan_or_resume(worker, file, &resumes);
+	enum step step = multipart_choose_plan(worker, file, &resumes);
 	if (step != STEP_NEXT || !file->plan.n_parts) /* without parts, send.c sends it whole */
 		return step;
 	if (!resumes)
@@ -351,14 +351,14 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	 * combined. An encoded part needs it both of the bytes sent and of their content. */
 	const enum checksum combining = checksum_kinds[kind].combines ? kind : checksum_default();
 	const struct payload_request request = {
-		.range = file_range(file, file->encoding, &file->plan, index),
+		.range = file_part_range(file, file->encoding, &file->plan, index),
 		.kinds = part_digests(worker, multipart, index) | DIGEST_OF(combining),
 		.input_kinds = DIGEST_OF(combining),
-		.trails = may_trail(worker, multipart, index),
+		.digests_while_sent = may_trail(worker, multipart, index),
 	};
 	struct payload payload;
 	bool is_stored = false;
-	*ret_failure = (struct part_failure){.has_trailed = request.trails};
+	*ret_failure = (struct part_failure){.has_trailed = request.digests_while_sent};
 	ret_failure->read_error = payload_read(worker, file, &request, &payload);
 	if (!ret_failure->read_error && !has_fitting_length(file, index, payload.body_sums.bytes))
 		ret_failure->read_error = -EMSGSIZE; /* it does not fit: continue_after_parts() */
@@ -516,14 +516,14 @@ static int check_parts_unchanged(struct worker *worker, const struct multipart *
 	if (!file->must_reread)
 		return error;
 	for (unsigned i = 0; !error && i < file->plan.n_parts; i++) {
-		const struct range range = file_range(file, NULL, &file->plan, i);
+		const struct range range = file_part_range(file, NULL, &file->plan, i);
 		error = payload_confirm(worker, file, &range, &file_sums[i]);
 	}
 	/* If the content was read before the parts, the metadata and the mark name the checksum of
 	 * that reading: multipart_add_content_sha256(), set_sums_of_parts(). */
 	const bool was_read_before = file->encoding && file->content_sums.kinds;
 	if (!error && was_read_before) {
-		const struct range whole = file_range(file, NULL, NULL, 0);
+		const struct range whole = file_whole_range(file, NULL);
 		error = payload_confirm(worker, file, &whole, &file->content_sums);
 	}
 	return error;

@@ -9,7 +9,7 @@
  * resumed, they are those of that upload, and *ret_resumes is true. Otherwise they follow from the
  * size and from compressing samples of the file. The plan has no parts if the compressed file is so
  * small that it is sent whole. Returns NEXT, or the step to take instead. */
-enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
+enum step multipart_choose_plan(struct worker *worker, struct file *file, bool *ret_resumes);
 /* If the file is compressed during the upload and has no content id, reads it, and adds the SHA-256
  * of its content to file->content_sums. The metadata of its upload includes that (file_meta()), and
  * is sent before the first part is read. Returns NEXT, or the step to take instead. */

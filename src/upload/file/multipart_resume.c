@@ -1,6 +1,6 @@
 /* The upload that a mark records, of this run or of an earlier one: whether it fits the present
  * file, the parts that the server has of it, and aborting it if it is useless.
- * multipart_plan_or_resume() also plans the parts of a file if no upload can be resumed.
+ * multipart_choose_plan() also plans the parts of a file if no upload can be resumed.
  *
  * multipart.c sends by that plan. A step that finds the file in S3 already aborts the recorded
  * upload. No part is sent here. */
@@ -129,7 +129,7 @@ static int compress_samples(
 {
 	*ret_in = *ret_out = 0;
 	for (unsigned i = 0; i < SAMPLES; i++) {
-		struct range range = file_range(file, file->encoding, NULL, 0);
+		struct range range = file_whole_range(file, file->encoding);
 		range.offset = (range.bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i;
 		range.bytes = SAMPLE_BYTES;
 		struct sums sums;
@@ -190,7 +190,7 @@ static struct encoding resumable_encoding(const struct worker *worker, const str
 	return is_in_equal_parts ? recorded : *of_run;
 }
 
-enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes)
+enum step multipart_choose_plan(struct worker *worker, struct file *file, bool *ret_resumes)
 {
 	const struct open_upload *upload = &file->claim.upload;
 	*ret_resumes = false;

@@ -150,7 +150,7 @@ static int provide_encoded(
 	/* If the encoder could not keep the output, the range is compressed once more while it is
 	 * sent. encoded_read() hands out pieces, and takes the bandwidth of each. */
 	const bool is_made_again = !payload->kept;
-	const bool goes_in_pieces = is_made_again || bytes > payload->max_whole_bytes;
+	const bool goes_in_pieces = is_made_again || bytes > payload->max_at_once_bytes;
 	if (goes_in_pieces) {
 		payload->next = payload->kept;
 		payload->n_next = payload->kept ? bytes : 0;
@@ -188,7 +188,7 @@ static int read_encoded(
 		return error;
 	const uint64_t bytes = payload->body_sums.bytes;
 	payload->input_sums = *encoder_input_sums(payload->encoder);
-	payload->http.bytes = payload->body.transfer.whole_bytes = bytes;
+	payload->http.bytes = payload->body.transfer.body_bytes = bytes;
 	payload->kept = encoder_kept(payload->encoder);
 	return provide_encoded(worker, request, payload);
 }
@@ -199,22 +199,46 @@ static bool take_bandwidth(void *arg)
 {
 	const struct body *body = arg;
 	const struct file_progress *progress = body->transfer.progress;
-	return bandwidth_take_all(progress->bandwidth, body->transfer.whole_bytes, &progress->user);
+	return bandwidth_take_all(progress->bandwidth, body->transfer.body_bytes, &progress->user);
+}
+
+/* Digests the range, so that its checksums are known before it is sent. */
+static int read_plain(
+	struct worker *worker, const struct payload_request *request, struct payload *payload)
+{
+	struct reader *reader = &worker->reader;
+	const uint64_t bytes = request->range.bytes;
+	/* A range that fits the buffer is read once, and sent from there. A larger one is read now,
+	 * and again while it is sent. So is one whose bandwidth is taken in pieces, which
+	 * body_next() does. */
+	if (bytes > reader->buffer_bytes || bytes > payload->max_at_once_bytes)
+		payload->http.read = body_next;
+	else
+		payload->http.memory = reader->buffer;
+	return body_digest(reader, request->kinds, &request->range, &payload->body_sums);
+}
+
+/* Leaves the digests to body_next(). The range is not read before it is sent. */
+static void digest_while_sent(const struct payload_request *request, struct payload *payload)
+{
+	payload->http.read = body_next;
+	payload->trailing =
+		(struct s3_trailing){.kinds = request->kinds, .sums = &payload->body_sums};
+	payload->body_sums.bytes = request->range.bytes;
 }
 
 int payload_read(struct worker *worker, struct file *file, const struct payload_request *request,
 	struct payload *ret)
 {
-	struct reader *reader = &worker->reader;
 	const struct range *range = &request->range;
 	const uint64_t bytes = range->bytes;
-	int error;
+	int error = 0;
 	*ret = (struct payload){
-		.max_whole_bytes = file->progress.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
+		.max_at_once_bytes = file->progress.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
 		.body = {.range = *range,
 			.state = file->state,
 			.transfer = {.progress = &file->progress,
-				.whole_bytes = bytes,
+				.body_bytes = bytes,
 				.content_bytes = bytes,
 				.is_large = bytes > S3ONCE_SMALL_BYTES_MAX}}};
 	ret->http = (struct http_body){.bytes = bytes,
@@ -222,24 +246,12 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 		.arg = &ret->body,
 		.moved = transfer_moved,
 		.moved_arg = &ret->body.transfer};
-	if (range->encoding) {
+	if (range->encoding)
 		error = read_encoded(worker, request, ret);
-	} else if (request->trails) {
-		ret->http.read = body_next;
-		ret->trailing =
-			(struct s3_trailing){.kinds = request->kinds, .sums = &ret->body_sums};
-		ret->body_sums.bytes = bytes;
-		error = 0;
-	} else {
-		/* A range that fits the buffer is read once, and sent from there. A larger one is
-		 * read now, and again while it is sent. So is one whose bandwidth is taken in
-		 * pieces, which body_next() does. */
-		if (bytes > reader->buffer_bytes || bytes > ret->max_whole_bytes)
-			ret->http.read = body_next;
-		else
-			ret->http.memory = reader->buffer;
-		error = body_digest(reader, request->kinds, range, &ret->body_sums);
-	}
+	else if (request->digests_while_sent)
+		digest_while_sent(request, ret);
+	else
+		error = read_plain(worker, request, ret);
 	/* A body in memory that is sent again takes its bandwidth again. */
 	ret->http.may_send_again = ret->http.memory ? take_bandwidth : NULL;
 	/* The file must not have changed while it was read. */
@@ -275,8 +287,7 @@ int payload_find_error(struct worker *worker, const struct file *file,
 	if (error || outcome != OUTCOME_BAD_DIGEST || payload->http.memory ||
 		payload->trailing.kinds)
 		return error;
-	return payload_confirm(
-		worker, file, range, range->encoding ? &payload->input_sums : &payload->body_sums);
+	return payload_confirm(worker, file, range, payload_range_sums(payload));
 }
 
 bool payload_wait_to_send(struct worker *worker, struct payload *payload)
@@ -285,6 +296,11 @@ bool payload_wait_to_send(struct worker *worker, struct payload *payload)
 		!run_may_send_body(worker->run, payload->body_sums.bytes))
 		return false;
 	return !payload->http.memory || take_bandwidth(&payload->body);
+}
+
+const struct sums *payload_range_sums(const struct payload *payload)
+{
+	return payload->body.range.encoding ? &payload->input_sums : &payload->body_sums;
 }
 
 void payload_end(struct worker *worker, struct payload *payload)

@@ -7,9 +7,11 @@
 
 struct payload_request {
 	struct range range;
-	bool trails;    /* `kinds` are digested while the range is sent; not if it is encoded */
-	unsigned kinds; /* digests of the sent bytes */
+	unsigned kinds;       /* digests of the sent bytes */
 	unsigned input_kinds; /* digests of the range itself, if it is encoded */
+	/* `kinds` are computed while the range is sent, for a checksum that trails. Not if it is
+	 * encoded. */
+	bool digests_while_sent;
 };
 struct payload {
 	struct sums body_sums;  /* checksums of the body; if they trail, known once it was sent */
@@ -18,8 +20,9 @@ struct payload {
 	struct http_body http;  /* to be sent; points into this struct */
 	struct s3_trailing trailing; /* the trailer with the checksum; kinds: 0 if there is none */
 	/* Only payload.c uses the members below. */
-	/* A larger body takes its bandwidth in pieces, while it is sent. */
-	uint64_t max_whole_bytes;
+	/* Bandwidth is taken at once for a body up to this length, and in pieces, while it is sent,
+	 * for a larger one. */
+	uint64_t max_at_once_bytes;
 	struct encoder *encoder;
 	/* The encoder's whole output. NULL: it does not fit, and is made again while it is sent. */
 	const unsigned char *kept;
@@ -27,10 +30,10 @@ struct payload {
 	size_t n_next;             /* the length of `next` */
 };
 /* Makes ret->http, the body of a request, from a range of the file. Reads and digests the range
- * first, unless its checksum is sent after the body (request->trails): then it is computed while
- * the body is sent. Borrows the range's encoding and the worker's buffer until payload_end(), which
- * has to follow even after an error. Returns 0, -ESTALE if the file has changed, or another error
- * of body_digest(). */
+ * first, unless its checksum is sent after the body (request->digests_while_sent): then it is
+ * computed while the body is sent. Borrows the range's encoding and the worker's buffer until
+ * payload_end(), which has to follow even after an error. Returns 0, -ESTALE if the file has
+ * changed, or another error of body_digest(). */
 int payload_read(struct worker *worker, struct file *file, const struct payload_request *request,
 	struct payload *ret);
 /* Reads the range of the file again, and compares it with `first`, the sums of the first reading,
@@ -46,6 +49,8 @@ int payload_find_error(struct worker *worker, const struct file *file,
 /* Counts the payload toward --max-transfer, and waits for bandwidth if it is in memory. Returns
  * false if it must not be sent, since the limit is reached or the run is over. */
 bool payload_wait_to_send(struct worker *worker, struct payload *payload);
+/* Returns the checksums of the range itself, encoded or not. Borrowed from the payload. */
+const struct sums *payload_range_sums(const struct payload *payload);
 /* Gives back the encoder. May be called more than once. */
 void payload_end(struct worker *worker, struct payload *payload);
 

@@ -15,20 +15,20 @@
  * step to take instead. */
 static enum step read_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
-	const struct payload_request request = {.range = file_range(file, file->encoding, NULL, 0),
+	const struct payload_request request = {.range = file_whole_range(file, file->encoding),
 		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
 		.input_kinds = DIGEST_SHA256}; /* the metadata names it: file_meta() */
 	const uint64_t began_ns = clock_boot_ns();
 	int error = payload_read(worker, file, &request, payload);
 	if (!error && file->must_reread)
-		error = payload_confirm(worker, file, &request.range,
-			file->encoding ? &payload->input_sums : &payload->body_sums);
+		error = payload_confirm(worker, file, &request.range, payload_range_sums(payload));
 	worker->read_ns += clock_boot_ns() - began_ns;
 	file->content_sums = file->object_sums = (struct sums){0};
 	if (error)
 		return file_handle_read_error(worker, file, error);
-	file->content_sums = file->encoding ? payload->input_sums : payload->body_sums;
-	file->object_sums = file->encoding ? payload->body_sums : (struct sums){0};
+	file->content_sums = *payload_range_sums(payload);
+	if (file->encoding)
+		file->object_sums = payload->body_sums;
 	return STEP_NEXT;
 }
 

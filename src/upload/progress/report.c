@@ -382,12 +382,12 @@ static void note_moved(struct report *report, uint64_t moved)
  * that was sent completely counts as all of its content. */
 static uint64_t content_of_sent(const struct transfer *transfer)
 {
-	if (transfer->content_bytes == transfer->whole_bytes)
-		return transfer->bytes;
-	if (transfer->bytes >= transfer->whole_bytes)
+	if (transfer->content_bytes == transfer->body_bytes)
+		return transfer->sent_bytes;
+	if (transfer->sent_bytes >= transfer->body_bytes)
 		return transfer->content_bytes;
-	return (uint64_t)((double)transfer->content_bytes * (double)transfer->bytes /
-			  (double)transfer->whole_bytes);
+	return (uint64_t)((double)transfer->content_bytes * (double)transfer->sent_bytes /
+			  (double)transfer->body_bytes);
 }
 
 void transfer_moved(void *arg, uint64_t bytes)
@@ -396,7 +396,7 @@ void transfer_moved(void *arg, uint64_t bytes)
 	struct file_progress *progress = transfer->progress;
 	if (!progress)
 		return;
-	transfer->bytes += bytes;
+	transfer->sent_bytes += bytes;
 	const uint64_t content = content_of_sent(transfer);
 	/* counted_bytes was computed in the same way of fewer bytes, so it is not above `content`.
 	 */
@@ -415,14 +415,14 @@ void transfer_moved(void *arg, uint64_t bytes)
 void transfer_undo(struct transfer *transfer)
 {
 	struct file_progress *progress = transfer->progress;
-	if (!progress || !transfer->bytes)
+	if (!progress || !transfer->sent_bytes)
 		return;
-	if (transfer->is_large && transfer->bytes < transfer->whole_bytes)
+	if (transfer->is_large && transfer->sent_bytes < transfer->body_bytes)
 		atomic_fetch_add(&progress->report->large_cuts, 1);
 	atomic_fetch_sub(&progress->bytes, transfer->counted_bytes);
 	atomic_fetch_sub(&progress->report->moved, transfer->counted_bytes);
 	if (progress->large_path)
 		atomic_fetch_sub(&progress->report->large_content, transfer->counted_bytes);
 	atomic_fetch_sub(&progress->report->under_way, transfer->counted_bytes);
-	transfer->bytes = transfer->counted_bytes = 0;
+	transfer->sent_bytes = transfer->counted_bytes = 0;
 }

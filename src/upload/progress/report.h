@@ -123,13 +123,13 @@ void file_progress_clear(struct file_progress *progress);
 /* Adds bytes that S3 has already, which need no sending. */
 void file_progress_add_stored(struct file_progress *progress, uint64_t bytes);
 
-/* One body that is being sent, by one thread. All members except whole_bytes and content_bytes are
+/* One body that is being sent, by one thread. All members except body_bytes and content_bytes are
  * about the present attempt. If `progress` is NULL, nothing is counted. */
 struct transfer {
 	struct file_progress *progress;
-	uint64_t whole_bytes,
-		bytes; /* the body's length, and the number of bytes of it that were sent */
-	uint64_t content_bytes; /* bytes of the file in the body; differs from whole_bytes if it is
+	uint64_t body_bytes;    /* the body's length */
+	uint64_t sent_bytes;    /* bytes of the body that were sent */
+	uint64_t content_bytes; /* bytes of the file in the body; differs from body_bytes if it is
 				   compressed */
 	uint64_t counted_bytes; /* the part of content_bytes that counts as moved */
 	bool is_large;          /* a large body: above S3ONCE_SMALL_BYTES_MAX */

@@ -125,7 +125,7 @@ static void test_rows(void)
 			.id = "now", .before = {.claim = "before", .has_done = row->was_done}};
 		claim.before.done.size = 5;
 		snprintf(claim.before.done.etag, sizeof claim.before.done.etag, "%s", object.etag);
-		const struct judged judged = {.object = &object,
+		const struct evidence evidence = {.object = &object,
 			.proof = row->proof,
 			.file = {5, 7, row->content ? row->content : "", row->is_piped},
 			.suffix = row->suffix ? row->suffix : "",
@@ -133,9 +133,9 @@ static void test_rows(void)
 			.claim = &claim,
 			.replaced_etag = row->replaces ? object.etag : "",
 			.replaces_any = row->replaces_any};
-		if (!CHECK_INT(judge(&judged), row->judgement))
+		if (!CHECK_INT(judge(&evidence), row->judgement))
 			fprintf(stderr, "row %zu\n", i);
-		has_decided[judge_row(&judged)] = true;
+		has_decided[judge_row(&evidence)] = true;
 	}
 	for (unsigned i = 0; i < judge_rows; i++)
 		if (!CHECK(has_decided[i]))

@@ -28,7 +28,7 @@ static unsigned below(unsigned n)
 struct drawn {
 	struct s3_object object;
 	struct claim claim;
-	struct judged judged;
+	struct evidence evidence;
 	char replaces[S3_ETAG_MAX + 1];
 };
 
@@ -77,7 +77,7 @@ static void draw(struct drawn *d)
 		below(2)   ? ""
 		: below(2) ? object->etag
 			   : "another");
-	d->judged = (struct judged){.object = object,
+	d->evidence = (struct evidence){.object = object,
 		.proof = (enum proof[]){PROOF_NO, PROOF_NO, PROOF_UNKNOWN, PROOF_YES}[below(4)],
 		.file = {SIZE, MTIME, ONE_OF("", "", CONTENT), below(5) == 0},
 		.suffix = ONE_OF("", "", ".gz"),
@@ -130,7 +130,7 @@ static bool was_done(const struct drawn *d)
 
 static enum judgement model(const struct drawn *d)
 {
-	const struct judged *j = &d->judged;
+	const struct evidence *j = &d->evidence;
 	const struct s3_object *object = &d->object;
 	const struct s3_meta *meta = &object->meta;
 	const bool is_written_here =
@@ -166,9 +166,9 @@ int main(void)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		struct drawn d;
 		draw(&d);
-		const unsigned row = judge_row(&d.judged);
+		const unsigned row = judge_row(&d.evidence);
 		decided[row]++;
-		if (!CHECK_INT(judge(&d.judged), model(&d))) {
+		if (!CHECK_INT(judge(&d.evidence), model(&d))) {
 			fprintf(stderr, "\tround %u, row %u: sum %s, etag %s\n", round, row + 1,
 				d.object.sum.text, d.object.etag);
 			break;

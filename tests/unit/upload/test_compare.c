@@ -213,7 +213,7 @@ static void test_content_of_another_compressor(void)
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_NO);
 	/* The bytes prove it whoever has written the object. */
-	const struct range whole = file_range(file, file->encoding, NULL, 0);
+	const struct range whole = file_whole_range(file, file->encoding);
 	struct sums sums;
 	CHECK_INT(range_digest(steps.worker, NULL, DIGEST_CRC32C, &whole, &sums), 0);
 	checksum_to_base64(CHECKSUM_CRC32C, sums_bytes(&sums, CHECKSUM_CRC32C), object.sum.text);
@@ -228,7 +228,7 @@ static void test_content_of_another_compressor(void)
 	struct sums halves[2];
 	const struct plan plan = {.part_bytes = sizeof content / 2, .n_parts = 2};
 	for (unsigned i = 0; i < 2; i++) {
-		const struct range half = file_range(file, file->encoding, &plan, i);
+		const struct range half = file_part_range(file, file->encoding, &plan, i);
 		CHECK_INT(range_digest(steps.worker, NULL, DIGEST_CRC32C, &half, &halves[i]), 0);
 	}
 	sums = sums_combine(halves, 2);
@@ -244,7 +244,7 @@ static void test_content_of_another_compressor(void)
 	/* So do those of another encoding than that of this run, if the build has it. */
 	struct encoding gzip;
 	CHECK_INT(encoding_parse("gzip:1", &gzip, &steps.problem), 0);
-	const struct range by_gzip = file_range(file, &gzip, NULL, 0);
+	const struct range by_gzip = file_whole_range(file, &gzip);
 	CHECK_INT(range_digest(steps.worker, NULL, DIGEST_CRC32C, &by_gzip, &sums), 0);
 	checksum_to_base64(CHECKSUM_CRC32C, sums_bytes(&sums, CHECKSUM_CRC32C), object.sum.text);
 	snprintf(meta->encoding, sizeof meta->encoding, "%s", gzip.name);

@@ -73,7 +73,7 @@ static void answer_parts(struct steps *steps, enum checksum checksum, struct sum
 	const struct plan plan = {.part_bytes = RANGE, .n_parts = N};
 	for (unsigned i = 0; i < N; i++) {
 		char sum[CHECKSUM_BASE64_MAX + 1];
-		const struct range range = file_range(file, file->encoding, &plan, i);
+		const struct range range = file_part_range(file, file->encoding, &plan, i);
 		CHECK_INT(range_digest(steps->worker, NULL, kinds, &range, &ret[i]), 0);
 		checksum_to_base64(checksum, sums_bytes(&ret[i], checksum), sum);
 		snprintf(replies[i], sizeof replies[i],

@@ -179,7 +179,7 @@ static void test_which_upload_fits(enum field field)
 			     : field == PARTS_OTHER ? 4
 			     : field == PARTS_WHOLE ? strlen(CONTENT)
 						    : PART_BYTES;
-	CHECK_INT(multipart_plan_or_resume(steps.worker, steps.file, &resumes), STEP_NEXT);
+	CHECK_INT(multipart_choose_plan(steps.worker, steps.file, &resumes), STEP_NEXT);
 	bool good = CHECK_INT(
 		resumes, field == ALL_FIT || field == PARTS_OTHER || field == CONTENT_SAME);
 	good &= CHECK_INT(steps.file->plan.part_bytes, field == PARTS_OTHER ? 4 : PART_BYTES);
@@ -212,7 +212,7 @@ static void test_encodings(const char *more, bool is_resumed, uint64_t part_byte
 	snprintf(upload->suffix, sizeof upload->suffix, ".zst");
 	snprintf(upload->encoding, sizeof upload->encoding, "%.*s%s", (int)strcspn(name, ":"), name,
 		more);
-	CHECK_INT(multipart_plan_or_resume(steps.worker, file, &resumes), STEP_NEXT);
+	CHECK_INT(multipart_choose_plan(steps.worker, file, &resumes), STEP_NEXT);
 	CHECK_INT(resumes, is_resumed);
 	CHECK(file->encoding != NULL);
 	if (file->encoding)

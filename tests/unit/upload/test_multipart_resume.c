@@ -152,7 +152,7 @@ static void test_encryption(void)
 		record(&steps, 5);
 		snprintf(steps.file->claim.upload.encryption,
 			sizeof steps.file->claim.upload.encryption, "%s", rows[i].recorded);
-		CHECK_INT(multipart_plan_or_resume(steps.worker, steps.file, &resumes), STEP_NEXT);
+		CHECK_INT(multipart_choose_plan(steps.worker, steps.file, &resumes), STEP_NEXT);
 		good &= CHECK_INT(resumes, rows[i].fits);
 		steps_end_row(&steps, good, "", i);
 	}
@@ -221,8 +221,8 @@ static void test_cut(void)
 		file->max_range_bytes = rows[i].max_range_bytes;
 		s3_set_support(steps.run->s3, S3_UNEQUAL_PARTS,
 			rows[i].takes_equal_parts_only ? S3_NO : S3_YES);
-		bool good = CHECK_INT(
-			multipart_plan_or_resume(steps.worker, file, &resumes), STEP_NEXT);
+		bool good =
+			CHECK_INT(multipart_choose_plan(steps.worker, file, &resumes), STEP_NEXT);
 		good &= CHECK(!resumes);
 		good &= CHECK_INT(file->plan.n_parts,
 			rows[i].range ? (BIG_BYTES + rows[i].range - 1) / rows[i].range : 0);
@@ -284,8 +284,8 @@ static void test_compressed(void)
 			upload->content_id[5] ^= recorded == CONTENT_OTHER;
 			file->content_sums = (struct sums){0};
 		}
-		bool good = CHECK_INT(
-			multipart_plan_or_resume(steps.worker, file, &resumes), STEP_NEXT);
+		bool good =
+			CHECK_INT(multipart_choose_plan(steps.worker, file, &resumes), STEP_NEXT);
 		good &= CHECK_INT(resumes, rows[i].resumes);
 		good &= CHECK_INT(file->encoding->codec, CODEC_ZSTD);
 		good &= CHECK_INT(file->encoding->part_bytes, rows[i].padded);
@@ -334,7 +334,7 @@ static void test_changed(void)
 		steps.file->claim.upload.is_open = has_content;
 		memcpy(steps.file->claim.upload.content_id, "c0ffee", 7);
 		steps_append(steps.path);
-		const enum step step = multipart_plan_or_resume(steps.worker, steps.file, &resumes);
+		const enum step step = multipart_choose_plan(steps.worker, steps.file, &resumes);
 		bool good = CHECK(step != STEP_NEXT);
 		good &= CHECK(!resumes);
 		steps_end_row(&steps, good, "", has_content);

@@ -313,7 +313,7 @@ static void test_error_of_a_body(void)
 			return;
 		struct payload_request request =
 			request_of(&r, 10, rows[i].is_small ? 100 : 30000, rows[i].is_encoded);
-		request.trails = rows[i].trails;
+		request.digests_while_sent = rows[i].trails;
 		CHECK_INT(payload_read(&r.worker, &r.file, &request, &payload), 0);
 		CHECK_INT(payload.trailing.kinds, rows[i].trails ? DIGEST_CRC32C : 0);
 		if (rows[i].has_changed)

@@ -392,7 +392,7 @@ static void test_bytes_that_leave(void)
 		report_count_found(&report, 1, size);
 		file_progress_init(&progress, &report, "f", size);
 		struct transfer transfer = {.progress = &progress,
-			.whole_bytes = is_packed ? size / 4 : size,
+			.body_bytes = is_packed ? size / 4 : size,
 			.content_bytes = size,
 			.is_large = is_large};
 		uint64_t left = 0, sent = 0, most = 0;
@@ -400,22 +400,22 @@ static void test_bytes_that_leave(void)
 		uint64_t steps = atomic_load(&clock_of_run.steps);
 		for (unsigned i = 0; i < 20; i++) {
 			random = random * 1103515245U + 12345U;
-			uint64_t more = (random >> 8) % (transfer.whole_bytes / 3);
+			uint64_t more = (random >> 8) % (transfer.body_bytes / 3);
 			if (random >> 30 == 0) {
-				cuts += is_large && left && left < transfer.whole_bytes;
+				cuts += is_large && left && left < transfer.body_bytes;
 				transfer_undo(&transfer);
 				left = 0;
 			} else {
-				if (left + more > transfer.whole_bytes)
-					more = transfer.whole_bytes - left;
+				if (left + more > transfer.body_bytes)
+					more = transfer.body_bytes - left;
 				transfer_moved(&transfer, more);
 				left += more;
 				sent += more;
 			}
-			const uint64_t content = left == transfer.whole_bytes ? size
+			const uint64_t content = left == transfer.body_bytes ? size
 						 : is_packed
 							 ? (uint64_t)((double)size * (double)left /
-								      (double)transfer.whole_bytes)
+								      (double)transfer.body_bytes)
 							 : left;
 			const struct s3once_counts now = report_get_counts(&report);
 			bool good = CHECK_INT(now.bytes_sent, sent);
@@ -439,10 +439,10 @@ static void test_bytes_that_leave(void)
 		end(&report);
 	}
 	/* A body of no file counts nothing. */
-	struct transfer none = {.whole_bytes = 10};
+	struct transfer none = {.body_bytes = 10};
 	transfer_moved(&none, 5);
 	transfer_undo(&none);
-	CHECK_INT(none.bytes, 0);
+	CHECK_INT(none.sent_bytes, 0);
 }
 
 /* A file that was just settled is still under way for a moment, and does not count twice. */
