@@ -17,11 +17,11 @@ static struct item_key row_key(const struct mark_space *space, char pk[static RO
 	return (struct item_key){pk, "-"};
 }
 
-enum { ROW_VERSION = 1, ROW_REST = 2 };
+enum { GROUP_VERSION = 1, GROUP_REST = 2 };
 #define FIELD(member, attribute, how, ...)                                                         \
-	ROW_FIELD(struct bucket_row, member, attribute, how, .groups = ROW_REST, __VA_ARGS__)
+	ROW_FIELD(struct bucket_row, member, attribute, how, .groups = GROUP_REST, __VA_ARGS__)
 static const struct row_field fields[] = {
-	ROW_FIELD(struct bucket_row, version, "version", FIELD_ID, .groups = ROW_VERSION),
+	ROW_FIELD(struct bucket_row, version, "version", FIELD_ID, .groups = GROUP_VERSION),
 	FIELD(has_id, "object_made", FIELD_FLAG),
 	FIELD(id, "object", FIELD_TEXT),
 	FIELD(id_key, "object_key", FIELD_TEXT),
@@ -90,7 +90,7 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	*ret_seen = (struct bucket_row){0};
 	row_set(&write, &bucket_table, ROW_ALL, &next);
 	if (*row->version)
-		row_expect(&write, &bucket_table, ROW_VERSION, row);
+		row_expect(&write, &bucket_table, GROUP_VERSION, row);
 	else
 		row_expect_test(&write, "pk", CONDITION_ABSENT);
 	enum outcome o = row_perform(conn, row_key(space, pk), &write, limits, &item, ret_problem);

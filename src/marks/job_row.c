@@ -68,37 +68,37 @@ void job_key_make(const struct job_name *name, struct job_key *ret)
  * any other value, but for `error`: "" removes that of an earlier run. A value that does not fit
  * its field is ignored when the row is read, since nothing depends on it. */
 enum {
-	BEGAN = 1 << 0,
-	ENDED = 1 << 1,
-	SUCCEEDED = 1 << 2,
-	ENDED_SESSION = 1 << 3,
-	CHANGED = 1 << 4,
-	WAITING = 1 << 5,
-	SHIPPED = 1 << 6,
-	FAILED_SINCE = 1 << 7,
-	FIRST = 1 << 8,
+	GROUP_BEGAN = 1 << 0,
+	GROUP_ENDED = 1 << 1,
+	GROUP_SUCCEEDED = 1 << 2,
+	GROUP_ENDED_SESSION = 1 << 3,
+	GROUP_VERSION = 1 << 4,
+	GROUP_WAITING = 1 << 5,
+	GROUP_SHIPPED = 1 << 6,
+	GROUP_FAILED_SINCE = 1 << 7,
+	GROUP_FIRST_RUN = 1 << 8,
 };
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct job_row, member, attribute, how, .groups = (group), .is_always = true)
 static const struct row_field fields[] = {
-	FIELD(target, "target", FIELD_TEXT, BEGAN | ENDED),
-	ROW_FIELD(struct job_row, error, "error", FIELD_TEXT, .groups = ENDED),
-	FIELD(ended_session, "ended_session", FIELD_TEXT, ENDED_SESSION),
-	FIELD(exit, "exit", FIELD_INT, ENDED),
-	FIELD(ended_s, "ended", FIELD_NUMBER, ENDED),
-	FIELD(succeeded_s, "succeeded", FIELD_NUMBER, SUCCEEDED),
-	FIELD(shipped_s, "shipped", FIELD_NUMBER, SHIPPED),
-	FIELD(failed_since_s, "failed_since", FIELD_NUMBER, FAILED_SINCE),
-	FIELD(found, "found", FIELD_SIZE, ENDED),
-	FIELD(uploaded, "uploaded", FIELD_SIZE, ENDED),
-	FIELD(failed, "failed", FIELD_SIZE, ENDED),
-	FIELD(bytes, "bytes", FIELD_SIZE, ENDED),
-	FIELD(waiting, "waiting", FIELD_SIZE, WAITING),
-	FIELD(waiting_since_s, "waiting_since", FIELD_NUMBER, WAITING),
-	FIELD(session, "session", FIELD_TEXT, BEGAN),
-	FIELD(began_s, "began", FIELD_NUMBER, BEGAN),
-	FIELD(first_s, "first", FIELD_NUMBER, FIRST),
-	FIELD(version, "version", FIELD_TEXT, CHANGED),
+	FIELD(target, "target", FIELD_TEXT, GROUP_BEGAN | GROUP_ENDED),
+	ROW_FIELD(struct job_row, error, "error", FIELD_TEXT, .groups = GROUP_ENDED),
+	FIELD(ended_session, "ended_session", FIELD_TEXT, GROUP_ENDED_SESSION),
+	FIELD(exit, "exit", FIELD_INT, GROUP_ENDED),
+	FIELD(ended_s, "ended", FIELD_NUMBER, GROUP_ENDED),
+	FIELD(succeeded_s, "succeeded", FIELD_NUMBER, GROUP_SUCCEEDED),
+	FIELD(shipped_s, "shipped", FIELD_NUMBER, GROUP_SHIPPED),
+	FIELD(failed_since_s, "failed_since", FIELD_NUMBER, GROUP_FAILED_SINCE),
+	FIELD(found, "found", FIELD_SIZE, GROUP_ENDED),
+	FIELD(uploaded, "uploaded", FIELD_SIZE, GROUP_ENDED),
+	FIELD(failed, "failed", FIELD_SIZE, GROUP_ENDED),
+	FIELD(bytes, "bytes", FIELD_SIZE, GROUP_ENDED),
+	FIELD(waiting, "waiting", FIELD_SIZE, GROUP_WAITING),
+	FIELD(waiting_since_s, "waiting_since", FIELD_NUMBER, GROUP_WAITING),
+	FIELD(session, "session", FIELD_TEXT, GROUP_BEGAN),
+	FIELD(began_s, "began", FIELD_NUMBER, GROUP_BEGAN),
+	FIELD(first_s, "first", FIELD_NUMBER, GROUP_FIRST_RUN),
+	FIELD(version, "version", FIELD_TEXT, GROUP_VERSION),
 };
 static const struct row_table job_table = ROW_TABLE(fields);
 
@@ -111,7 +111,7 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 	struct job_row changed = {.first_s = store_time_s(conn->store)};
 	struct item present = {0};
 	random_id(changed.version);
-	row_set(write, &job_table, CHANGED, &changed);
+	row_set(write, &job_table, GROUP_VERSION, &changed);
 	/* Every row has a version, so this condition says that the row is there. */
 	row_expect_test(write, "version", CONDITION_PRESENT);
 	enum outcome o = row_perform(conn, at, write, limits, &present, ret_problem);
@@ -120,7 +120,7 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 	if (!is_absent || key->only_updates)
 		return o;
 	write->kind = ROW_MAKES;
-	row_set(write, &job_table, FIRST, &changed);
+	row_set(write, &job_table, GROUP_FIRST_RUN, &changed);
 	return row_perform(conn, at, write, limits, NULL, ret_problem);
 }
 
@@ -132,15 +132,18 @@ enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
 	struct row_write write = {0};
 	copy_cut(begin->target, row.target, JOB_TARGET_MAX);
 	snprintf(row.session, sizeof row.session, "%s", begin->session);
-	row_set(&write, &job_table, BEGAN, &row);
+	row_set(&write, &job_table, GROUP_BEGAN, &row);
 	return write_row(conn, key, &write, limits, ret_problem);
 }
 
-/* Writes the result of a run. If begins_failure, the run is the first one since the last success
- * that did not succeed. REFUSED: then it is not, since the row names an earlier one, or the key
- * only updates and there is no row. */
+enum failure_record {
+	FIRST_FAILURE, /* the run is the first one since the last success that failed */
+	LEAVE_FAILURE, /* it has not failed, or an earlier run is recorded as the first one */
+};
+/* Writes the result of a run. REFUSED: it is not the FIRST_FAILURE, since the row names an earlier
+ * one, or the key only updates and there is no row. */
 static enum outcome write_end(struct store_conn *conn, const struct job_key *key,
-	const struct job_end *end, bool begins_failure, const struct call_limits *limits,
+	const struct job_end *end, enum failure_record failure, const struct call_limits *limits,
 	struct problem *ret_problem)
 {
 	const int64_t now_s = store_time_s(conn->store);
@@ -162,21 +165,21 @@ static enum outcome write_end(struct store_conn *conn, const struct job_key *key
 	snprintf(row.ended_session, sizeof row.ended_session, "%s",
 		end->session ? end->session : "");
 	/* A group that does not apply keeps its values of an earlier run. */
-	unsigned groups = ENDED;
+	unsigned groups = GROUP_ENDED;
 	if (end->session)
-		groups |= ENDED_SESSION;
+		groups |= GROUP_ENDED_SESSION;
 	if (succeeded) {
-		groups |= SUCCEEDED;
-		row_unset(&write, &job_table, FAILED_SINCE);
+		groups |= GROUP_SUCCEEDED;
+		row_unset(&write, &job_table, GROUP_FAILED_SINCE);
 	}
-	if (begins_failure) {
-		groups |= FAILED_SINCE;
+	if (failure == FIRST_FAILURE) {
+		groups |= GROUP_FAILED_SINCE;
 		row_expect_test(&write, "failed_since", CONDITION_ABSENT);
 	}
 	if (end->uploaded)
-		groups |= SHIPPED;
+		groups |= GROUP_SHIPPED;
 	if (end->has_seen_all)
-		groups |= WAITING;
+		groups |= GROUP_WAITING;
 	row_set(&write, &job_table, groups, &row);
 	/* The lines about failures may be long, so struct job_row has no field for them. Without
 	 * failures, NULL removes those of an earlier run. */
@@ -190,9 +193,9 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 {
 	enum outcome o = OUTCOME_REFUSED;
 	if (end->exit != 0)
-		o = write_end(conn, key, end, true, limits, ret_problem);
+		o = write_end(conn, key, end, FIRST_FAILURE, limits, ret_problem);
 	if (o == OUTCOME_REFUSED)
-		o = write_end(conn, key, end, false, limits, ret_problem);
+		o = write_end(conn, key, end, LEAVE_FAILURE, limits, ret_problem);
 	return o;
 }
 
@@ -321,7 +324,7 @@ enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct row_write write = {.kind = ROW_REMOVES};
-	row_expect(&write, &job_table, CHANGED, row);
+	row_expect(&write, &job_table, GROUP_VERSION, row);
 	struct item present = {0};
 	enum outcome o = row_perform(conn, (struct item_key){JOBS_PK, row->key.text}, &write,
 		limits, &present, ret_problem);

@@ -52,17 +52,23 @@ static void read_word(const struct found_attribute *attribute, char ret[static W
 		*ret = '\0';
 }
 
-/* Reads the value of an attribute into `ret`, as its field has it, if there is room for it. The
- * value of a FIELD_COPY is its string. Returns the number of bytes, or -EBADMSG. */
+/* Stores the value of a field that is no text, if there is room. Returns the number of its bytes.
+ */
+static int store_value(const struct row_field *field, const void *value, char *ret, size_t room)
+{
+	if (field->size <= room)
+		memcpy(ret, value, field->size);
+	return (int)field->size;
+}
+
+/* Reads the value of an attribute as its field has it, and stores it in `ret` if it has at most
+ * `room` bytes. The value of a FIELD_COPY is its string. Returns the number of its bytes, even if
+ * there was no room, or -EBADMSG. */
 static int read_value(const struct row_field *field, const struct found_attribute *attribute,
 	char *ret, size_t room)
 {
 	char word[WORD_BYTES];
-	const void *value = NULL;
-	size_t bytes = field->size;
 	int64_t number = 0;
-	int as_int = 0;
-	bool flag;
 	if (attribute->type != type_of(field) ||
 		(is_number(field) && found_number(attribute, &number)))
 		return -EBADMSG;
@@ -72,38 +78,31 @@ static int read_value(const struct row_field *field, const struct found_attribut
 	case FIELD_COPY:
 		return read_text(field, attribute, ret, room);
 	case FIELD_NUMBER:
+		return store_value(field, &number, ret, room);
 	case FIELD_SIZE:
-		if (field->kind == FIELD_SIZE && number < 0)
-			return -EBADMSG;
-		value = &number;
-		break;
-	case FIELD_INT:
-		as_int = (int)number;
-		if (number != as_int)
-			return -EBADMSG;
-		value = &as_int;
-		break;
-	case FIELD_FLAG:
-		flag = number == 1;
-		value = &flag;
-		break;
-	case FIELD_CHECKSUM:
-		read_word(attribute, word);
-		as_int = (int)checksum_named(word, strlen(word));
-		value = &as_int;
-		break;
-	case FIELD_WORD:
-		read_word(attribute, word);
-		while (field->words[as_int] && strcmp(word, field->words[as_int]) != 0)
-			as_int++;
-		if (!field->words[as_int])
-			return -EBADMSG;
-		value = &as_int;
-		break;
+		return number < 0 ? -EBADMSG : store_value(field, &number, ret, room);
+	case FIELD_INT: {
+		const int value = (int)number;
+		return value == number ? store_value(field, &value, ret, room) : -EBADMSG;
 	}
-	if (bytes <= room)
-		memcpy(ret, value, bytes);
-	return (int)bytes;
+	case FIELD_FLAG: {
+		const bool value = number == 1;
+		return store_value(field, &value, ret, room);
+	}
+	case FIELD_CHECKSUM: {
+		read_word(attribute, word);
+		const enum checksum value = checksum_named(word, strlen(word));
+		return store_value(field, &value, ret, room);
+	}
+	case FIELD_WORD: {
+		read_word(attribute, word);
+		int value = 0;
+		while (field->words[value] && strcmp(word, field->words[value]) != 0)
+			value++;
+		return field->words[value] ? store_value(field, &value, ret, room) : -EBADMSG;
+	}
+	}
+	return -EBADMSG;
 }
 
 /* Returns the field of an attribute, or NULL. Rows have their attributes mostly in the order of the

@@ -39,39 +39,40 @@ struct session {
 };
 
 enum {
-	STATE = 1 << 0,
-	VERSION = 1 << 1,
-	EXPIRES = 1 << 2,
-	SO_FAR = 1 << 3,
-	ENDED_BY = 1 << 4,
-	REST = 1 << 5,
+	GROUP_STATE = 1 << 0,
+	GROUP_VERSION = 1 << 1,
+	GROUP_EXPIRES = 1 << 2,
+	GROUP_SO_FAR = 1 << 3,
+	GROUP_ENDED_BY = 1 << 4,
+	GROUP_REST = 1 << 5,
 };
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct session_info, member, attribute, how, .groups = (group), .is_always = true)
 static const struct row_field fields[] = {
-	FIELD(owner, "owner", FIELD_TEXT, REST),
-	FIELD(version, "version", FIELD_TEXT, VERSION),
-	FIELD(state, "state", FIELD_TEXT, STATE),
-	FIELD(process.host, "host", FIELD_TEXT, REST),
-	FIELD(process.boot, "boot", FIELD_TEXT, REST),
-	FIELD(process.machine, "machine", FIELD_TEXT, REST),
-	FIELD(process.board, "board", FIELD_TEXT, REST),
-	FIELD(process.pid_space, "pid_space", FIELD_TEXT, REST),
-	FIELD(process.time_space, "time_space", FIELD_TEXT, REST),
-	FIELD(lease_ms, "lease", FIELD_NUMBER, REST),
-	FIELD(process.pid, "pid", FIELD_INT, REST),
-	FIELD(process.start, "start", FIELD_SIZE, REST),
-	FIELD(started_s, "started", FIELD_NUMBER, REST),
-	FIELD(expires_s, "expires", FIELD_NUMBER, EXPIRES),
-	FIELD(so_far.files, "files", FIELD_SIZE, SO_FAR),
-	FIELD(so_far.files_done, "files_done", FIELD_SIZE, SO_FAR),
-	FIELD(so_far.files_found, "files_found", FIELD_SIZE, SO_FAR),
-	FIELD(so_far.bytes_done, "bytes_done", FIELD_SIZE, SO_FAR),
-	FIELD(so_far.bytes_found, "bytes_found", FIELD_SIZE, SO_FAR),
-	FIELD(so_far.rate, "rate", FIELD_SIZE, SO_FAR),
-	FIELD(so_far.left_s, "left", FIELD_NUMBER, SO_FAR),
-	ROW_FIELD(struct session_info, so_far.is_whole, "found_all", FIELD_FLAG, .groups = SO_FAR),
-	FIELD(ended_by, "ended_by", FIELD_TEXT, ENDED_BY),
+	FIELD(owner, "owner", FIELD_TEXT, GROUP_REST),
+	FIELD(version, "version", FIELD_TEXT, GROUP_VERSION),
+	FIELD(state, "state", FIELD_TEXT, GROUP_STATE),
+	FIELD(process.host, "host", FIELD_TEXT, GROUP_REST),
+	FIELD(process.boot, "boot", FIELD_TEXT, GROUP_REST),
+	FIELD(process.machine, "machine", FIELD_TEXT, GROUP_REST),
+	FIELD(process.board, "board", FIELD_TEXT, GROUP_REST),
+	FIELD(process.pid_space, "pid_space", FIELD_TEXT, GROUP_REST),
+	FIELD(process.time_space, "time_space", FIELD_TEXT, GROUP_REST),
+	FIELD(lease_ms, "lease", FIELD_NUMBER, GROUP_REST),
+	FIELD(process.pid, "pid", FIELD_INT, GROUP_REST),
+	FIELD(process.start, "start", FIELD_SIZE, GROUP_REST),
+	FIELD(started_s, "started", FIELD_NUMBER, GROUP_REST),
+	FIELD(expires_s, "expires", FIELD_NUMBER, GROUP_EXPIRES),
+	FIELD(so_far.files, "files", FIELD_SIZE, GROUP_SO_FAR),
+	FIELD(so_far.files_done, "files_done", FIELD_SIZE, GROUP_SO_FAR),
+	FIELD(so_far.files_found, "files_found", FIELD_SIZE, GROUP_SO_FAR),
+	FIELD(so_far.bytes_done, "bytes_done", FIELD_SIZE, GROUP_SO_FAR),
+	FIELD(so_far.bytes_found, "bytes_found", FIELD_SIZE, GROUP_SO_FAR),
+	FIELD(so_far.rate, "rate", FIELD_SIZE, GROUP_SO_FAR),
+	FIELD(so_far.left_s, "left", FIELD_NUMBER, GROUP_SO_FAR),
+	ROW_FIELD(struct session_info, so_far.is_whole, "found_all", FIELD_FLAG,
+		.groups = GROUP_SO_FAR),
+	FIELD(ended_by, "ended_by", FIELD_TEXT, GROUP_ENDED_BY),
 };
 static const struct row_table session_table = ROW_TABLE(fields);
 
@@ -120,7 +121,8 @@ static enum outcome write_open_row(struct store_conn *conn, const char *id, cons
 	char pk[SESSION_PK_MAX];
 	struct session_info seen = {.state = "open"};
 	snprintf(seen.version, sizeof seen.version, "%s", version ? version : "");
-	row_expect(write, &session_table, version ? VERSION | STATE : STATE, &seen);
+	row_expect(
+		write, &session_table, version ? GROUP_VERSION | GROUP_STATE : GROUP_STATE, &seen);
 	return row_perform(conn, row_key(id, pk), write, limits, ret_present, ret_problem);
 }
 
@@ -140,7 +142,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	if (options->so_far)
 		options->so_far(options->arg, &next.so_far);
 	snprintf(next.version, sizeof next.version, "%s", try->next);
-	row_set(&write, &session_table, VERSION | EXPIRES | SO_FAR, &next);
+	row_set(&write, &session_table, GROUP_VERSION | GROUP_EXPIRES | GROUP_SO_FAR, &next);
 	return write_open_row(
 		conn, session->id, try->version, &write, try->limits, ret_row, ret_problem);
 }
@@ -227,7 +229,8 @@ static enum outcome write_own_row(
 	random_id(row.version);
 	if (session->options.so_far)
 		session->options.so_far(session->options.arg, &row.so_far);
-	row_set(&write, &session_table, STATE | VERSION | EXPIRES | SO_FAR | REST, &row);
+	row_set(&write, &session_table,
+		GROUP_STATE | GROUP_VERSION | GROUP_EXPIRES | GROUP_SO_FAR | GROUP_REST, &row);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	const uint64_t sent_ns = clock_boot_ns();
 	enum outcome o = row_perform(
@@ -289,7 +292,7 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 		return OUTCOME_OK;
 	}
 	memcpy(ended.ended_by, session->id, sizeof ended.ended_by);
-	row_set(&write, &session_table, STATE | ENDED_BY, &ended);
+	row_set(&write, &session_table, GROUP_STATE | GROUP_ENDED_BY, &ended);
 	enum outcome o =
 		write_open_row(conn, id, version, &write, &session->limits, &present, ret_problem);
 	/* After a refusal, the row may be ended, by another uploader or by this write if it was
@@ -472,7 +475,7 @@ static void end_own_row(const struct session *session, struct store_conn *conn)
 	struct row_write write = {0};
 	struct item present = {0};
 	struct problem problem = {0};
-	row_set(&write, &session_table, STATE, &ended);
+	row_set(&write, &session_table, GROUP_STATE, &ended);
 	const enum outcome o =
 		write_open_row(conn, session->id, NULL, &write, &limits, &present, &problem);
 	/* A refusal with an item means that the row is ended already. */

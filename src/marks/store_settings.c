@@ -12,24 +12,28 @@ _Static_assert(sizeof((struct store_settings *)0)->table_id == ID_CHARS + 1, "an
 
 static const struct item_key settings_key = {"settings", "-"};
 
-/* The groups of fields that are written together: when the settings are made, when batches were
- * tried, when a machine is noted, and when it is another one than before. */
-enum { MADE = 1, LEARNT = 2, MACHINE = 4, COPIED = 8 };
+/* The groups of fields that are written together. */
+enum {
+	GROUP_FIXED = 1 << 0,   /* when the settings are made; the id also for a copy */
+	GROUP_BATCHES = 1 << 1, /* when batches were tried */
+	GROUP_MACHINE = 1 << 2, /* when a machine is noted */
+	GROUP_COPY = 1 << 3,    /* when it is another machine than before */
+};
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct store_settings, member, attribute, how, .groups = (group),                \
 		.is_always = true)
 static const struct row_field fields[] = {
-	FIELD(table_id, "id", FIELD_TEXT, MADE),
-	FIELD(layout, "layout", FIELD_INT, MADE),
-	FIELD(shards, "shards", FIELD_INT, MADE),
-	FIELD(batches, "batches", FIELD_TEXT, LEARNT),
-	FIELD(machine.host, "host", FIELD_TEXT, MACHINE),
-	FIELD(machine.id, "machine", FIELD_TEXT, MACHINE),
-	FIELD(machine.board, "board", FIELD_TEXT, MACHINE),
-	FIELD(machine.cards, "cards", FIELD_TEXT, MACHINE),
-	FIELD(earlier, "earlier", FIELD_TEXT, COPIED),
-	FIELD(copied_from, "copied_from", FIELD_TEXT, COPIED),
-	FIELD(copied_s, "copied_at", FIELD_NUMBER, COPIED),
+	FIELD(table_id, "id", FIELD_TEXT, GROUP_FIXED),
+	FIELD(layout, "layout", FIELD_INT, GROUP_FIXED),
+	FIELD(shards, "shards", FIELD_INT, GROUP_FIXED),
+	FIELD(batches, "batches", FIELD_TEXT, GROUP_BATCHES),
+	FIELD(machine.host, "host", FIELD_TEXT, GROUP_MACHINE),
+	FIELD(machine.id, "machine", FIELD_TEXT, GROUP_MACHINE),
+	FIELD(machine.board, "board", FIELD_TEXT, GROUP_MACHINE),
+	FIELD(machine.cards, "cards", FIELD_TEXT, GROUP_MACHINE),
+	FIELD(earlier, "earlier", FIELD_TEXT, GROUP_COPY),
+	FIELD(copied_from, "copied_from", FIELD_TEXT, GROUP_COPY),
+	FIELD(copied_s, "copied_at", FIELD_NUMBER, GROUP_COPY),
 };
 static const struct row_table settings_table = ROW_TABLE(fields);
 
@@ -59,7 +63,7 @@ static enum outcome read_settings(
 	return OUTCOME_OK;
 }
 
-void settings_make_up(unsigned shards, struct store_settings *ret)
+void settings_generate(unsigned shards, struct store_settings *ret)
 {
 	*ret = (struct store_settings){.layout = LAYOUT_VERSION, .shards = shards};
 	random_id(ret->table_id);
@@ -67,7 +71,7 @@ void settings_make_up(unsigned shards, struct store_settings *ret)
 
 /* Writes the settings of a new store. If another process has written them first, its settings are
  * used. */
-static enum outcome make_settings(struct store_conn *conn, unsigned shards,
+static enum outcome write_new_settings(struct store_conn *conn, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	struct store_settings fresh;
@@ -77,13 +81,13 @@ static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	if (shards < 1 || shards > SHARDS_MAX)
 		return outcome_error(ret_problem, OUTCOME_INVALID, "%u shards: give 1 to %d",
 			shards, SHARDS_MAX);
-	settings_make_up(shards, &fresh);
-	row_set(&write, &settings_table, MADE, &fresh);
+	settings_generate(shards, &fresh);
+	row_set(&write, &settings_table, GROUP_FIXED, &fresh);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	enum outcome o = row_perform(conn, settings_key, &write, limits, &present, ret_problem);
 	if (o == OUTCOME_OK)
 		*ret = fresh;
-	else if (o == OUTCOME_REFUSED)
+	else if (o == OUTCOME_REFUSED) /* `present` has those of the other process */
 		o = read_settings(&present, ret, ret_problem);
 	item_clear(&present);
 	return o;
@@ -103,7 +107,7 @@ static enum outcome load_or_make(struct store_conn *conn, const unsigned *shards
 	if (o == OUTCOME_OK) {
 		o = read_settings(&item, ret, ret_problem);
 	} else if (o == OUTCOME_ABSENT && shards) {
-		o = make_settings(conn, *shards, limits, ret, ret_problem);
+		o = write_new_settings(conn, *shards, limits, ret, ret_problem);
 	} else if (o == OUTCOME_ABSENT || lacks_table) {
 		o = outcome_error(ret_problem, OUTCOME_ABSENT,
 			"the mark store is not set up: run s3once init");
@@ -181,8 +185,9 @@ enum outcome settings_note_machine(struct store_conn *conn, bool dry,
 			return OUTCOME_OK;
 		now.machine = here;
 	}
-	row_set(&write, &settings_table, MADE | MACHINE | (*ret_is_copied ? COPIED : 0U), &now);
-	row_expect(&write, &settings_table, MADE, settings);
+	row_set(&write, &settings_table,
+		GROUP_FIXED | GROUP_MACHINE | (*ret_is_copied ? GROUP_COPY : 0U), &now);
+	row_expect(&write, &settings_table, GROUP_FIXED, settings);
 	const enum outcome o =
 		dry ? OUTCOME_OK
 		    : row_perform(conn, settings_key, &write, limits, NULL, ret_problem);
@@ -212,7 +217,7 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	enum outcome o = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	row_set(&write, &settings_table, LEARNT, settings);
+	row_set(&write, &settings_table, GROUP_BATCHES, settings);
 	return row_perform(conn, settings_key, &write, limits, NULL, ret_problem);
 }
 

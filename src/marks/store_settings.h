@@ -28,9 +28,9 @@ struct store_settings {
  * set up. limits may be NULL. */
 enum outcome settings_load(struct store_conn *conn, const struct call_limits *limits,
 	struct store_settings *ret, struct problem *ret_problem);
-/* Makes the settings that settings_load_or_make() would give a new store, for a dry run. Nothing is
- * written. */
-void settings_make_up(unsigned shards, struct store_settings *ret);
+/* Generates the settings of a new store, with a random id. Nothing is written, so that a dry run
+ * can use them. */
+void settings_generate(unsigned shards, struct store_settings *ret);
 /* As settings_load(). If the item is absent, it is written first, with `shards`. */
 enum outcome settings_load_or_make(struct store_conn *conn, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem);

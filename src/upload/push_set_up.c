@@ -96,7 +96,7 @@ static enum outcome load_settings(
 						  settings, problem)
 					: settings_load(push->conn, &limits, settings, problem);
 	if (o == OUTCOME_ABSENT && !place->is_dynamodb) {
-		settings_make_up(SHARDS_OF_FILE, settings);
+		settings_generate(SHARDS_OF_FILE, settings);
 		o = OUTCOME_OK;
 	}
 	if (o == OUTCOME_OK && !place->is_dynamodb)
