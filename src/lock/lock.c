@@ -83,6 +83,13 @@ int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *re
 	return r;
 }
 
+int lock_request_failed(const struct s3once_locks *locks, struct s3once_lock_error *ret,
+	const struct problem *problem)
+{
+	return atomic_load(&locks->closed) ? lock_error(ret, -ECANCELED, "the client was closed")
+					   : lock_error_of(locks, ret, -EIO, problem);
+}
+
 int lock_error_held(
 	struct s3once_lock_error *ret, int r, const char *key, const struct lock_row *row)
 {
@@ -375,7 +382,7 @@ const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes)
 	return data ? data->value : NULL;
 }
 
-/* Renews the lease now, with the changes in *more. 0, -ENOMEM, -EIO, or as
+/* Renews the lease now, with the changes in *more. 0, -ENOMEM, or as lock_request_failed() or
  * report_stale_handle(). */
 static int renew_lock(
 	struct s3once_lock *lock, const struct lease_more *more, struct s3once_lock_error *ret)
@@ -396,7 +403,7 @@ static int renew_lock(
 	if (o == OUTCOME_OK)
 		return 0;
 	return o == OUTCOME_REFUSED ? report_stale_handle(lock, ret)
-				    : lock_error_of(lock->locks, ret, -EIO, &problem);
+				    : lock_request_failed(locks, ret, &problem);
 }
 
 int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret)

@@ -69,14 +69,6 @@ static enum next judge_lock_row(struct acquisition *a, struct item_key key, cons
 	return NEXT_BUSY;
 }
 
-/* Ends the acquisition after a request that failed. Returns -ECANCELED or -EIO, with a sentence. */
-static int fail_acquisition(struct acquisition *a, const struct problem *problem)
-{
-	if (atomic_load(&a->locks->closed))
-		return lock_error(a->error, -ECANCELED, "the client was closed");
-	return lock_error_of(a->locks, a->error, -EIO, problem);
-}
-
 /* Warns of a request that has waited for ANSWER_SAY_NS, once for the acquisition, with the failure
  * that it retries. Any thread may call it. */
 static void say_answer_is_late(struct acquisition *a)
@@ -161,7 +153,7 @@ static int complete_lock(struct acquisition *a, struct s3once_lock *lock, const 
 	else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE)
 		lock->token = 0;
 	if (o != OUTCOME_OK)
-		return fail_acquisition(a, &problem);
+		return lock_request_failed(a->locks, a->error, &problem);
 	if (clock_boot_ns() >= sent_ns + a->lease_ns)
 		return lock_error(a->error, -EIO, "acquiring took longer than the lease");
 	return lock_start(lock, item, version, sent_ns, a->error);
@@ -277,7 +269,8 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	if (o == OUTCOME_OK)
 		r = complete_lock(a, lock, version, sent_ns, ret_item); /* takes over the item */
 	else
-		r = o == OUTCOME_REFUSED ? -EBUSY : fail_acquisition(a, &problem);
+		r = o == OUTCOME_REFUSED ? -EBUSY
+					 : lock_request_failed(a->locks, a->error, &problem);
 	if (!r) {
 		a->lock = lock;
 		return 0;
@@ -333,7 +326,7 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 		if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
 			next = judge_lock_row(a, key.key, &item, &row);
 		else
-			r = fail_acquisition(a, &problem);
+			r = lock_request_failed(a->locks, a->error, &problem);
 	}
 	for (int tries = 0; tries < 3 && r == -EBUSY && next != NEXT_BUSY; tries++) {
 		char seen[1024]; /* a copy, since take_row() replaces the item */
@@ -530,7 +523,7 @@ static int check_place(struct acquisition *a)
 			return check_replicas(a);
 		const bool may_repeat = outcome_is_ambiguous(o) || o == OUTCOME_THROTTLED;
 		if (!may_repeat || wait_within(&limits, a->locks->poll_ms, NULL) != OUTCOME_OK)
-			return fail_acquisition(a, &problem);
+			return lock_request_failed(a->locks, a->error, &problem);
 	}
 }
 

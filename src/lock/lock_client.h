@@ -133,6 +133,10 @@ int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
 	const struct problem *problem);
+/* Ends a call whose request has failed. -EIO as lock_error_of(), or -ECANCELED with a sentence if
+ * the client was closed meanwhile, which ends its requests. */
+int lock_request_failed(const struct s3once_locks *locks, struct s3once_lock_error *ret,
+	const struct problem *problem);
 /* As lock_error(), with a sentence that the lock `key` is held by the owner of this row. */
 int lock_error_held(
 	struct s3once_lock_error *ret, int r, const char *key, const struct lock_row *row);

@@ -89,7 +89,7 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	store_conn_free(conn);
 	if (o == OUTCOME_ABSENT)
 		return lock_error(ret, -ENOENT, "there is no such lock");
-	return o == OUTCOME_OK ? 0 : lock_error_of(locks, ret, -EIO, &problem);
+	return o == OUTCOME_OK ? 0 : lock_request_failed(locks, ret, &problem);
 }
 
 /* Takes over the lock, if its row is held and its version was written by the acquisition that the
@@ -315,7 +315,7 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	store_conn_free(conn);
 	if (listing.r) /* the user's visitor has ended the listing; then the outcome is LOCAL */
 		return listing.r;
-	return o == OUTCOME_OK ? 0 : lock_error_of(locks, ret, -EIO, &problem);
+	return o == OUTCOME_OK ? 0 : lock_request_failed(locks, ret, &problem);
 }
 
 /* Returns 0 if the row is held, or cannot be understood, -ENOENT if it is free or absent, or
@@ -361,7 +361,7 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	if (is_free)
 		r = 0;
 	else if (o != OUTCOME_REFUSED)
-		r = lock_error_of(locks, ret, -EIO, &problem);
+		r = lock_request_failed(locks, ret, &problem);
 	else if (*row.version)
 		r = lock_error(ret, -EAGAIN, "the row has another version now: %s",
 			quote(row.version).text);

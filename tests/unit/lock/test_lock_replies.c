@@ -6,6 +6,7 @@
 #include "base/wait_until.h"
 #include "lock/lock_client.h"
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 /* The client whose store is hooked. `plan` has a letter for each of its next writes; all that come
@@ -1082,6 +1083,90 @@ static void test_a_lost_lock_does_not_fail_the_end(void)
 	end();
 }
 
+static void *close_anna(void *unused)
+{
+	CHECK_INT(s3once_locks_close(anna, 1, 0, NULL), 0);
+	return unused;
+}
+
+/* Another thread closes the client while a request with these limits is under way. */
+static pthread_t begin_closing(const struct call_limits *limits)
+{
+	pthread_t closer;
+	if (pthread_create(&closer, NULL, close_anna, NULL))
+		abort();
+	wait_until(limits->abandon(limits->abandon_arg), .deadline_ns = 0);
+	return closer;
+}
+
+static enum outcome get_while_closing(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	const pthread_t closer = begin_closing(limits);
+	const enum outcome o = hooked_get(conn, key, consistency, limits, ret, ret_problem);
+	pthread_join(closer, NULL);
+	return o;
+}
+
+static enum outcome query_while_closing(struct store_conn *conn, const struct store_range *range,
+	const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	const pthread_t closer = begin_closing(limits);
+	const enum outcome o =
+		hook.real->query(conn, range, limits, each, arg, ret_more, ret_problem);
+	pthread_join(closer, NULL);
+	return o;
+}
+
+static pthread_t heartbeat_closer;
+
+static enum outcome write_while_closing(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	hook.ops.write = hooked_write;
+	heartbeat_closer = begin_closing(limits); /* it waits for the end of a heartbeat */
+	return hooked_write(conn, key, write, limits, ret, ret_problem);
+}
+
+/* A call that the end of the client has cut short does not blame the service. */
+static void test_closed_during_a_request(void)
+{
+	enum { GET, LIST, BREAK_READS, BREAK_WRITES, RESUME, HEARTBEAT, CALLS };
+	for (unsigned call = 0; call < CALLS; call++) {
+		char handle[3200];
+		uint64_t unchanged_ms;
+		struct s3once_lock *other = NULL;
+		begin();
+		struct s3once_lock *lock = acquire_by(anna, "k");
+		const struct lease *lease = lock->lease;
+		const char *pending, *version = lease_row_version(lease, &pending);
+		CHECK_INT(s3once_lock_handle(lock, handle, sizeof handle), 0);
+		error = (struct s3once_lock_error){0};
+		const bool writes = call == BREAK_WRITES || call == HEARTBEAT;
+		if (writes)
+			hook.ops.write = write_while_closing;
+		else
+			hook.ops.get = get_while_closing;
+		hook.ops.query = query_while_closing;
+		const int r = call == GET      ? s3once_lock_get(anna, "k", NULL, note_unchanged,
+							 &unchanged_ms, &error)
+			      : call == LIST   ? s3once_lock_list(anna, NULL, note_unchanged,
+							 &unchanged_ms, &error)
+			      : call == RESUME ? s3once_lock_resume(anna, handle, &other, &error)
+			      : call == HEARTBEAT
+				      ? s3once_lock_heartbeat(lock, &error)
+				      : s3once_lock_break(anna, "k", NULL, version, &error);
+		if (!CHECK_INT(r, -ECANCELED) || !CHECK_STRING(error.text, "the client was closed"))
+			fprintf(stderr, "\tcall %u: %s\n", call, error.text);
+		if (writes)
+			pthread_join(heartbeat_closer, NULL);
+		end();
+	}
+}
+
 /* --- rows that end by the wall clock */
 
 static char past[24], future[24];
@@ -1178,6 +1263,7 @@ int main(void)
 	test_closing();
 	test_closing_in_short_time();
 	test_a_lost_lock_does_not_fail_the_end();
+	test_closed_during_a_request();
 	test_by_the_wall_clock();
 	scratch_remove();
 	return check_result();
