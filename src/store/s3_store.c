@@ -59,7 +59,7 @@ static enum outcome make_body(struct s3_store_conn *conn, struct item_key key,
 	if (error)
 		return outcome_error(ret_problem, OUTCOME_INVALID, "the row of %s %s",
 			quote(key.sk).text,
-			error == -EMSGSIZE ? "would be larger than 400 KB"
+			error == -EMSGSIZE ? "would be larger than 1 MiB"
 			: error == -EILSEQ ? "would have text that is not UTF-8"
 					   : "has something other than a number in a counter");
 	return OUTCOME_OK;

@@ -33,8 +33,9 @@ enum outcome s3_store_name(const struct s3_store *store, struct item_key key,
  * belong to this store. 0 or -ENOMEM. */
 int s3_store_add_key(const char *name, struct text *ret);
 
-/* the most bytes of an object, as of an item in DynamoDB */
-#define S3_STORE_MAX_BYTES (400 << 10)
+/* The most bytes of an object. The 256 KiB of data that a lock may have take 342 KiB as base64, and
+ * its 64 KiB of attributes take up to 384 KiB, if each byte is written as \u00XX. */
+#define S3_STORE_MAX_BYTES (1 << 20)
 /* The result of a GET. Zeroed before, cleared by s3_store_row_clear(). */
 struct s3_store_row {
 	bool is_there;              /* there is an item; an empty object means a removed one */

@@ -317,6 +317,39 @@ static void test_too_long(void)
 	end(&f);
 }
 
+/* The data and the attributes that a lock may have fit into an object, though their JSON takes more
+ * bytes than they do. */
+static void test_a_row_with_the_most_data(void)
+{
+	enum { DATA = 256 << 10, TEXT_BYTES = 64 << 10 };
+	static const char *const replies[] = {ABSENT, PUT, NULL};
+	static char bytes[DATA], escaped[TEXT_BYTES];
+	memset(escaped, 1, sizeof escaped - 1);
+	const struct change most[] = {{"data", VALUE_BYTES, bytes, DATA},
+		{"note", VALUE_STRING, escaped, TEXT_BYTES - 1}};
+	const struct item_write write = {.changes = most, .n_changes = 2, .or_absent = true};
+	struct text reply = TEXT(4 << 20);
+	struct item item = {0};
+	struct fixture f;
+	if (!begin(&f, replies, true))
+		return;
+	CHECK_INT(f.store->ops->write(f.conn, key, &write, NULL, NULL, &f.aws.problem), OUTCOME_OK);
+	check_sent(&f, "G P*");
+	text_add(&reply, SCRIPT_REPLY("200", "ETag: \"e1\"\r\n", ""));
+	if (f.aws.server.n_requests == 2)
+		text_add(&reply, f.aws.server.requests[1].body);
+	end(&f);
+	if (!begin(&f, (const char *const[]){text_string(&reply), NULL}, true))
+		return;
+	CHECK_INT(f.store->ops->get(f.conn, key, READ_CONSISTENT, NULL, &item, &f.aws.problem),
+		OUTCOME_OK);
+	const struct attribute *data = item_find(&item, "data"), *note = item_find(&item, "note");
+	CHECK(data && data->n == DATA && note && note->n == TEXT_BYTES - 1);
+	item_clear(&item);
+	end(&f);
+	text_clear(&reply);
+}
+
 static void test_reads(void)
 {
 	static const char *const replies[] = {
@@ -558,6 +591,7 @@ int main(void)
 	test_names();
 	test_given_up();
 	test_too_long();
+	test_a_row_with_the_most_data();
 	test_reads();
 	test_queries();
 	test_items_that_are_gone();
