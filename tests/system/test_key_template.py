@@ -141,6 +141,20 @@ def test_two_files_with_one_key(s3once, s3, bucket, marks, tmp_path):
     assert marks_of(marks).keys() == {"p/y"}
 
 
+@pytest.mark.parametrize("template, warns", [("{name}", True), ("{dir}{name}", False)])
+def test_a_file_of_another_folder_with_the_key_of_one_that_is_gone(s3once, s3, bucket, tmp_path, template, warns):
+    """It looks like a change of the file that was there before. The message says that the object may be the only copy of that one."""
+    tree = make_tree(tmp_path / "tree", {"1/x": b"first"})
+    assert s3once("push", "--key", template, tree, f"s3://{bucket}").code == 0
+    make_tree(tree, {"2/x" if warns else "1/x": b"another"})
+    if warns:
+        (tree / "1/x").unlink()
+    run = s3once("push", "--key", template, tree, f"s3://{bucket}")
+    hint = "if a file of another folder had this key, put {path} into the template of --key; --if-changed=replace overwrites"
+    assert run.code == 1 and "changed since it was uploaded; " in run.err and (hint in run.err) == warns, run
+    assert s3.get(bucket, "x" if warns else "1/x") == b"first"
+
+
 def test_keys_that_are_none(s3once, s3, bucket, marks, tmp_path):
     long = "n" * 200
     tree = make_tree(tmp_path / "tree", {"a.": 1, "none": 2, f"{'/'.join([long] * 6)}/deep.log": 3, b"\xff.x": 4, "ok.log": 5})

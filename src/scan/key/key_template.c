@@ -391,6 +391,11 @@ bool key_template_depends_on_version(const struct key_template *template)
 	return has_field(template, MTIME) || has_field(template, ID);
 }
 
+bool key_template_names_folder(const struct key_template *template)
+{
+	return has_field(template, PATH) || has_field(template, DIR);
+}
+
 static bool is_of_host(enum key_field field)
 {
 	return field == HOST || field == FQDN || field == ENV;

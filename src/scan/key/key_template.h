@@ -35,6 +35,8 @@ bool key_template_needs_id(const struct key_template *template);
 /* Whether keys depend on the content or the modification time. Then a key is right only for the
  * version of the file that it was made for. */
 bool key_template_depends_on_version(const struct key_template *template);
+/* Whether files of different folders have different keys: the template has {path} or {dir}. */
+bool key_template_names_folder(const struct key_template *template);
 /* Whether other hosts make other keys: the template has {host}, {fqdn} or {env:NAME}. */
 bool key_template_names_host(const struct key_template *template);
 /* Whether the key is that of another host: with other values of these fields the template may make

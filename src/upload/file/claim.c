@@ -180,6 +180,8 @@ static bool has_reused_name(const struct worker *worker, const struct candidate 
 static enum step refuse_changed(struct worker *worker, struct file *file)
 {
 	const enum origin origin = origin_of_done(worker, file);
+	const struct key_template *template = worker->run->files.key_template;
+	const bool may_be_another_file = template && !key_template_names_folder(template);
 	struct text sources = TEXT(700);
 	if (origin == ORIGIN_OTHER_FOLDER)
 		return refuse_source(worker, file);
@@ -195,10 +197,14 @@ static enum step refuse_changed(struct worker *worker, struct file *file)
 				  "log, which belongs to another log after each rotation: with "
 				  "--rotated each log is uploaded once; the object stays",
 				  text_string(&sources))
-			: PROBLEM("changed since it was uploaded; %s--if-changed=replace "
+			: PROBLEM("changed since it was uploaded; %s%s--if-changed=replace "
 				  "overwrites the object in S3, unless another program wrote it; "
 				  "--if-changed=skip keeps it",
-				  text_string(&sources)));
+				  text_string(&sources),
+				  may_be_another_file
+					  ? "if a file of another folder had this key, put {path} "
+					    "into the template of --key; "
+					  : ""));
 	text_clear(&sources);
 	return STEP_SETTLED;
 }
