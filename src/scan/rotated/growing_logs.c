@@ -159,7 +159,7 @@ static int keep_rows(struct log_family *family, struct problem *ret_problem)
 static int look_ahead(struct growing_logs *logs, struct problem *ret_problem)
 {
 	const int r = rotation_table_next(logs->table, ROTATION_ALL, &logs->ahead, ret_problem);
-	logs->has_ahead = r > 0;
+	logs->ahead_name = r > 0 ? rotation_table_family(logs->table) : NULL;
 	return r < 0 ? r : 0;
 }
 
@@ -197,9 +197,8 @@ static int add_file(struct log_family *family, const struct scan_entry *entry)
 	return 0;
 }
 
-/* Reads the files of the next family, the first of which is logs->ahead. rotation_table_family() is
- * the family of the entry read last, which is always logs->ahead. Returns 0, or -errno with a
- * sentence. */
+/* Reads the files of the next family, the first of which is logs->ahead. Returns 0, or -errno with
+ * a sentence. */
 static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
@@ -208,13 +207,13 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 	growing_logs_clear(logs);
 	family->source = source;
 	family->options = source->options;
-	logs->name = strdup(rotation_table_family(logs->table));
+	logs->name = strdup(logs->ahead_name);
 	if (!logs->name)
 		return scan_no_memory(ret_problem);
 	family->name = (struct log_family_name){
 		.directory = source->directory ? source->directory : "", .family = logs->name};
-	while (r == 0 && logs->has_ahead && logs->ahead.source == source->index &&
-		strcmp(rotation_table_family(logs->table), logs->name) == 0)
+	while (r == 0 && logs->ahead_name && logs->ahead.source == source->index &&
+		strcmp(logs->ahead_name, logs->name) == 0)
 		r = add_file(family, &logs->ahead) ? scan_no_memory(ret_problem)
 						   : look_ahead(logs, ret_problem);
 	return r;
@@ -328,7 +327,7 @@ int growing_logs_next(
 	/* Before the first family there is no source. */
 	int r = logs->family.source ? 0 : look_ahead(logs, ret_problem);
 	while (r == 0 && !next_of_family(logs, ret)) {
-		if (!logs->has_ahead)
+		if (!logs->ahead_name)
 			return 0;
 		r = gather_family(logs, ret_problem);
 		if (r == 0)

@@ -55,7 +55,7 @@ struct growing_logs {
 	struct log_family family;
 	char *name;              /* name of the family */
 	struct scan_entry ahead; /* the first entry of the next family */
-	bool has_ahead;          /* there is a next family */
+	const char *ahead_name;  /* the name of that family; borrowed; NULL: there is none */
 	size_t file, piece;      /* the next entry of the family */
 };
 /* Makes the next entry. Returns 1, 0 at the end, or -errno with a sentence. Before the first call,

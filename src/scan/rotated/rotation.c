@@ -153,34 +153,34 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
 }
 
-/* Reads a file whose content is not known, and notes its id, or why it has none, in one of the
- * forms of rotation_table_note_content(). A file that has moved is left to the next listing.
- * Returns 0, or -errno with a sentence. */
+/* Reads a file whose content is not known, and notes the result. A file that has moved is left to
+ * the next listing. Returns 0, or -errno with a sentence. */
 static int identify_entry(
 	struct rotation *rotation, const struct scan_entry *entry, struct problem *ret_problem)
 {
+	struct rotation_table *table = rotation->table;
 	const struct source *source = &rotation->sources[entry->source];
 	struct problem why = {.text = ""};
-	char id[CONTENT_ID_CHARS + 1] = "";
+	char id[CONTENT_ID_CHARS + 1];
 	const int is_live = counts_as_live(rotation, source, entry, ret_problem);
 	if (is_live < 0)
 		return is_live;
 	if (is_live)
-		return rotation_table_note_content(rotation->table, entry, NULL, "", ret_problem);
-	/* The id of a file that is too large stays "", which means that none is wanted. */
-	const int r = entry_is_too_large(entry, rotation->options)
-			      ? 0
-			      : identify_found_file(source, entry, id, &why);
+		return rotation_table_note_content(table, entry, READING_LIVE, NULL, ret_problem);
+	if (entry_is_too_large(entry, rotation->options))
+		return rotation_table_note_content(table, entry, READING_NO_ID, NULL, ret_problem);
+	const int r = identify_found_file(source, entry, id, &why);
 	if (r == HAS_MOVED)
 		return 0;
-	if (r < 0 && r != -ESTALE) {
-		const int error = open_explain_unread(r, &why, ret_problem);
-		if (error)
-			return error;
-	}
-	/* After -ESTALE both are NULL: the file is being written to. */
-	return rotation_table_note_content(
-		rotation->table, entry, r ? NULL : id, *why.text ? why.text : NULL, ret_problem);
+	if (r == 0)
+		return rotation_table_note_content(table, entry, READING_ID, id, ret_problem);
+	if (r == -ESTALE)
+		return rotation_table_note_content(
+			table, entry, READING_BEING_WRITTEN, NULL, ret_problem);
+	const int error = open_explain_unread(r, &why, ret_problem);
+	if (error)
+		return error;
+	return rotation_table_note_content(table, entry, READING_FAILED, why.text, ret_problem);
 }
 
 /* Reads all files whose content is not known. Returns their number, or -errno with a sentence. */

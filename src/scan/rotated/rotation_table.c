@@ -311,8 +311,13 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 }
 
 int rotation_table_note_content(struct rotation_table *table, const struct scan_entry *version,
-	const char *id, const char *sentence, struct problem *ret_problem)
+	enum reading_result result, const char *text, struct problem *ret_problem)
 {
+	/* The columns of `known` by which ENTRIES and WAIT tell the results apart. */
+	const char *const id = result == READING_ID ? text : result == READING_NO_ID ? "" : NULL;
+	const char *const sentence = result == READING_FAILED ? text
+				     : result == READING_LIVE ? ""
+							      : NULL;
 	sqlite3_stmt *s = table->statements[KNOW];
 	bind_number(s, ":dev", (int64_t)version->dev);
 	bind_number(s, ":ino", (int64_t)version->ino);

@@ -20,17 +20,17 @@ int rotation_table_add(
  * files as the previous one, even if they were renumbered; else 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
-/* Notes the result of reading exactly this version of a file. That is one of:
- *
- *     id      sentence
- *     an id   NULL      the id of its content
- *     ""      NULL      no id is wanted
- *     NULL    a text    there is no id, for this reason
- *     NULL    ""        it counts as the live log, whatever its name says
- *     NULL    NULL      it is being written to
- */
+enum reading_result {
+	READING_ID,            /* the id of its content, with the id as the text */
+	READING_NO_ID,         /* no id is wanted */
+	READING_FAILED,        /* there is no id, with the reason as the text */
+	READING_LIVE,          /* it counts as the live log, whatever its name says */
+	READING_BEING_WRITTEN, /* it is being written to */
+};
+/* Notes the result of reading exactly this version of a file. `text` is NULL where the result has
+ * none. */
 int rotation_table_note_content(struct rotation_table *table, const struct scan_entry *version,
-	const char *id, const char *sentence, struct problem *ret_problem);
+	enum reading_result result, const char *text, struct problem *ret_problem);
 
 enum rotation_entries {
 	ROTATION_UNKNOWN, /* finished files with unknown content */

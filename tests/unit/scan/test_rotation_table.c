@@ -56,12 +56,11 @@ static struct rotation_table *new_table(void)
 	return table;
 }
 
-/* Notes the content of a version; without an id, the sentence. */
-static void know(
-	struct rotation_table *table, struct listed version, const char *id, const char *sentence)
+static void know(struct rotation_table *table, struct listed version, enum reading_result result,
+	const char *text)
 {
 	const struct scan_entry entry = entry_of(&version);
-	CHECK_INT(rotation_table_note_content(table, &entry, id, sentence, &problem), 0);
+	CHECK_INT(rotation_table_note_content(table, &entry, result, text, &problem), 0);
 }
 
 /* Checks the entries: the name, '!' for a problem, '(N)' for the reason of a wait, '*' for a live
@@ -176,7 +175,7 @@ static void test_known(void)
 	list(table, (const struct listed[]){file, {NULL}});
 	yields(table, ROTATION_ALL, "x.log.1(7) ");
 	yields(table, ROTATION_UNKNOWN, "x.log.1(7) ");
-	know(table, file, ID, NULL);
+	know(table, file, READING_ID, ID);
 	yields(table, ROTATION_ALL, "x.log.1# ");
 	yields(table, ROTATION_UNKNOWN, "");
 	list(table, (const struct listed[]){renamed, {NULL}});
@@ -193,17 +192,18 @@ static void test_known(void)
 static void test_without_id(void)
 {
 	static const struct {
-		const char *id, *sentence, *want, *grown;
+		enum reading_result result;
+		const char *text, *want, *grown;
 		bool agrees; /* the listing in which it has grown: its size does not count */
-	} rows[] = {{NULL, "cannot be read", "x.log.1! ", "x.log.1(7) ", false},
-		{NULL, NULL, "x.log.1(7) ", "x.log.1(7) ", true},
-		{NULL, "", "x.log.1(2) ", "x.log.1(2) ", true},
-		{"", NULL, "x.log.1 ", "x.log.1(7) ", false}};
+	} rows[] = {{READING_FAILED, "cannot be read", "x.log.1! ", "x.log.1(7) ", false},
+		{READING_BEING_WRITTEN, NULL, "x.log.1(7) ", "x.log.1(7) ", true},
+		{READING_LIVE, NULL, "x.log.1(2) ", "x.log.1(2) ", true},
+		{READING_NO_ID, NULL, "x.log.1 ", "x.log.1(7) ", false}};
 	const struct listed file = {"x.log.1", 5, 1000, 7}, grown = {"x.log.1", 6, 1001, 7};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct rotation_table *table = new_table();
 		list(table, (const struct listed[]){file, {NULL}});
-		know(table, file, rows[i].id, rows[i].sentence);
+		know(table, file, rows[i].result, rows[i].text);
 		list(table, (const struct listed[]){file, {NULL}});
 		bool good = yields(table, ROTATION_ALL, rows[i].want);
 		good &= CHECK_INT(
