@@ -436,7 +436,7 @@ static int fill_chunk(struct feed *feed)
 	const uint64_t late_ns = clock_boot_ns() + FLOW_AFTER_NS / 2;
 	size_t enough = CHUNK;
 	int got = 1;
-	liveness_sign(&run->scanning, 1);
+	liveness_begin_task(&run->scanning);
 	while (got > 0 && feed->n < enough) {
 		got = run_ends_scan(run) ? -ECANCELED
 					 : scan_next(run->files.scan, &entry, &problem);
@@ -449,7 +449,7 @@ static int fill_chunk(struct feed *feed)
 		if (atomic_load(&run->scanning.seen_ns) >= late_ns)
 			enough = BLOCK_FILES;
 	}
-	liveness_sign(&run->scanning, -1);
+	liveness_end_task(&run->scanning);
 	return got;
 }
 

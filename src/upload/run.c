@@ -15,11 +15,21 @@
 
 #define JOB_PATIENCE_NS (3 * NS_PER_S) /* for the row of the job, on which no file depends */
 
-void liveness_sign(struct liveness *liveness, int tasks)
+void liveness_sign(struct liveness *liveness)
 {
 	atomic_store(&liveness->seen_ns, clock_boot_ns());
-	if (tasks) /* adding (unsigned)-1 subtracts 1 */
-		atomic_fetch_add(&liveness->tasks, (unsigned)tasks);
+}
+
+void liveness_begin_task(struct liveness *liveness)
+{
+	liveness_sign(liveness);
+	atomic_fetch_add(&liveness->tasks, 1);
+}
+
+void liveness_end_task(struct liveness *liveness)
+{
+	liveness_sign(liveness);
+	atomic_fetch_sub(&liveness->tasks, 1);
 }
 
 bool run_is_hung(const struct run *run, const struct liveness *liveness)
@@ -56,7 +66,7 @@ bool run_is_stopping(void *arg)
 bool run_ends_scan(void *arg)
 {
 	struct run *run = arg;
-	liveness_sign(&run->scanning, 0);
+	liveness_sign(&run->scanning);
 	/* After a limit, a scan with --final goes on until the grace is over (run_is_over()),
 	 * unless the run was asked to stop. The queue takes none of its files then: they are only
 	 * reported. */
@@ -69,14 +79,14 @@ bool run_ends_scan(void *arg)
 bool run_poll_is_over(void *arg)
 {
 	struct run *run = arg;
-	liveness_sign(&run->liveness, 0);
+	liveness_sign(&run->liveness);
 	return run_is_over(run);
 }
 
 bool run_poll_is_stopping(void *arg)
 {
 	struct run *run = arg;
-	liveness_sign(&run->liveness, 0);
+	liveness_sign(&run->liveness);
 	return run_is_stopping(run);
 }
 
@@ -451,7 +461,7 @@ static bool look_for_bucket_locked(struct run *run, struct problem *problem)
 	struct s3_conn *conn;
 	struct call_limits limits = run_limits(run);
 	limits.abandon = run_is_stopping; /* no upload needs the answer any more */
-	if (run->locked.has_looked)
+	if (run->locked.head_bucket_answered)
 		return true;
 	if (s3_conn_new(run->s3, &conn))
 		return problem_error(problem, false, PROBLEM_NO_DESCRIPTORS);
@@ -461,8 +471,8 @@ static bool look_for_bucket_locked(struct run *run, struct problem *problem)
 	 * and run_look_for_bucket() has made sure that the credentials are not the reason. */
 	if (o == OUTCOME_DENIED)
 		log_info("HeadBucket is refused (no s3:ListBucket), and left out");
-	run->locked.has_looked = o == OUTCOME_OK || o == OUTCOME_DENIED;
-	if (run->locked.has_looked)
+	run->locked.head_bucket_answered = o == OUTCOME_OK || o == OUTCOME_DENIED;
+	if (run->locked.head_bucket_answered)
 		atomic_store(&run->bucket_answers, true);
 	else
 		run->locked.no_answer = *problem;

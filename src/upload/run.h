@@ -20,10 +20,11 @@ struct liveness {
 	atomic_uint tasks;        /* tasks that have begun and not ended */
 	_Atomic uint64_t seen_ns; /* clock_boot_ns() of the last sign of life */
 };
-/* Notes a sign of life, and adds `tasks` to the tasks under way. A thread calls it with 1 when it
- * begins a task, with 0 after each read and each progress of a request, and with -1 when it has
- * ended the task. */
-void liveness_sign(struct liveness *liveness, int tasks);
+/* A thread calls these when it begins and ends a task, and liveness_sign() during the task, after
+ * each read and each progress of a request. */
+void liveness_begin_task(struct liveness *liveness);
+void liveness_sign(struct liveness *liveness);
+void liveness_end_task(struct liveness *liveness);
 
 /* The means of turning files into bodies of requests. Only the main thread makes and frees them, as
  * with struct run_files. Members that several threads change have their own locks. */
@@ -96,12 +97,13 @@ struct run {
 		uv_mutex_t mutex;
 		bool begun;               /* run_ensure_begun() has succeeded */
 		bool has_warned_of_clock; /* the warning is printed once in a run */
-		bool has_looked;          /* HeadBucket has answered for the bucket */
+		bool head_bucket_answered;
 		struct problem no_answer; /* the reason why S3 did not answer */
 		struct bucket_row bucket; /* its content at the last read or write */
-		bool is_shown; /* an object has proved the bucket, so the row may be written */
-		char last_key[KEY_BYTES_MAX + 1]; /* see bucket_note_object() */
-		char last_etag[S3_ETAG_MAX + 1];
+		bool is_proven; /* it is the bucket of the row, so the row may be written */
+		/* The object that was proven last: by this run, or as the witness of the row. */
+		char proven_key[KEY_BYTES_MAX + 1];
+		char proven_etag[S3_ETAG_MAX + 1];
 	} locked;
 };
 

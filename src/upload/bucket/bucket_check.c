@@ -160,8 +160,8 @@ static enum outcome find_or_make_id(struct checking *check, char ret_id[static S
 
 /* Records in the row the key and the id of the object that --bucket-id-object names. Returns SETUP
  * with a sentence if there is no such object, and REFUSED if another uploader has written the row
- * since it was read. Does nothing without
- * the option, if the row has this key and an id already, and in a dry run. */
+ * since it was read. Does nothing without the option, if the row has this key and an id already,
+ * and in a dry run. */
 static enum outcome record_id_object(struct checking *check)
 {
 	const char *key = check->run->options.bucket_id_object;
@@ -300,11 +300,11 @@ static bool check_bucket_locked(struct run *run, struct store_conn *marks, enum 
 	run->locked.bucket = check.row;
 	/* If the witness is gone, a run comes here only with --bucket same, by which the user
 	 * vouches for the bucket. */
-	run->locked.is_shown = check.answer == WITNESS_SHOWN || check.answer == WITNESS_GONE;
+	run->locked.is_proven = check.answer == WITNESS_SHOWN || check.answer == WITNESS_GONE;
 	/* the witness is a file's object, not an id object */
 	if (check.answer == WITNESS_SHOWN && !*check.row.id) {
-		memcpy(run->locked.last_key, check.shown.key, sizeof run->locked.last_key);
-		memcpy(run->locked.last_etag, check.shown.etag, sizeof run->locked.last_etag);
+		memcpy(run->locked.proven_key, check.shown.key, sizeof run->locked.proven_key);
+		memcpy(run->locked.proven_etag, check.shown.etag, sizeof run->locked.proven_etag);
 	}
 	atomic_store(&run->has_witness, check.answer != WITNESS_NOTHING);
 	if (check.answer != WITNESS_NOTHING) /* with NOTHING, no request was sent to S3 */
@@ -320,13 +320,11 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 	return good;
 }
 
-/* Fails the run with this problem if `good` is false and the run is not over already. Returns
- * `good`. */
-static bool fail_run_unless(struct run *run, bool good, const struct problem *problem)
+/* Fails the run with this problem. A run that is over has another reason for its end. */
+static void fail_unless_over(struct run *run, const struct problem *problem)
 {
-	if (!good && !run_is_over(run))
+	if (!run_is_over(run))
 		run_fail(run, problem);
-	return good;
 }
 
 bool bucket_ensure_trusted(struct run *run, struct store_conn *marks)
@@ -343,7 +341,9 @@ bool bucket_ensure_trusted(struct run *run, struct store_conn *marks)
 	if (good && !atomic_load(&run->has_witness))
 		good = problem_error(
 			&problem, false, "marks that said done are gone a moment later: run again");
-	return fail_run_unless(run, good, &problem);
+	if (!good)
+		fail_unless_over(run, &problem);
+	return good;
 }
 
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *c,
@@ -374,7 +374,7 @@ bool bucket_ensure_witness(
 			bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
 		if (o == OUTCOME_OK) {
 			run->locked.bucket = row;
-			run->locked.is_shown = true;
+			run->locked.is_proven = true;
 			atomic_store(&run->has_witness, true);
 		} else {
 			/* Another uploader has written the row since this run read it. Its witness
@@ -388,15 +388,17 @@ bool bucket_ensure_witness(
 	if (good && !atomic_load(&run->has_witness))
 		good = problem_error(&problem, false, ROW_IS_CONTESTED);
 	uv_mutex_unlock(&run->locked.mutex);
-	return fail_run_unless(run, good, &problem);
+	if (!good)
+		fail_unless_over(run, &problem);
+	return good;
 }
 
 void bucket_note_object(struct run *run, const char *key, const char *etag)
 {
 	atomic_store(&run->bucket_answers, true);
 	uv_mutex_lock(&run->locked.mutex);
-	snprintf(run->locked.last_key, sizeof run->locked.last_key, "%s", key);
-	snprintf(run->locked.last_etag, sizeof run->locked.last_etag, "%s", etag);
+	snprintf(run->locked.proven_key, sizeof run->locked.proven_key, "%s", key);
+	snprintf(run->locked.proven_etag, sizeof run->locked.proven_etag, "%s", etag);
 	uv_mutex_unlock(&run->locked.mutex);
 }
 
@@ -407,14 +409,14 @@ void bucket_save_witness(struct run *run, struct store_conn *marks)
 	struct problem problem = {0};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + SAVE_WITHIN_NS};
 	/* the object that was proven last in this run; "": there is none */
-	const char *key = run->locked.last_key, *etag = run->locked.last_etag;
+	const char *key = run->locked.proven_key, *etag = run->locked.proven_etag;
 	const bool is_in_row = strcmp(row.last_key, key) == 0 && strcmp(row.last_etag, etag) == 0;
 	const bool has_news = *key && !is_in_row;
 	if (run_is_stopping(run) || run->dry || !has_news)
 		return;
 	/* Without proof that this is the bucket, the row must not be written. If the row has the id
 	 * of an id object, that object stays the witness. */
-	if (!run->locked.is_shown || *row.id)
+	if (!run->locked.is_proven || *row.id)
 		return;
 	memcpy(row.last_key, key, sizeof row.last_key);
 	memcpy(row.last_etag, etag, sizeof row.last_etag);

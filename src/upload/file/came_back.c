@@ -17,10 +17,10 @@
 /* The rest of a block in which another uploader was met is left to it at least that long. */
 #define LEFT_ALONE_NS (5 * NS_PER_S)
 
-/* Whether the file can go back to the queue at once, without a turn in which a worker handles it:
- * another uploader, still running, holds it, and that need not be reported now. Then *ret_again_ns
- * is the time of the next check. Ends the holder's session if that is over. */
-static bool goes_back_at_once(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
+/* Whether the file waits without a turn in which a worker handles it: another uploader, still
+ * running, holds it, and that need not be reported now. Then *ret_again_ns is the time of the next
+ * check. Ends the holder's session if that is over. */
+static bool waits_for_holder(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
 	struct problem problem;
@@ -128,9 +128,9 @@ static uint64_t pause_of(const struct block *block, uint64_t now_ns)
 	return pause_ns < LEFT_ALONE_NS ? pause_ns : LEFT_ALONE_NS;
 }
 
-/* Gives the files of a block back to the queue. Those that a running uploader holds have to wait.
+/* Puts the files of a block back into the queue. Those that a running uploader holds have to wait.
  * So do the other small ones where that uploader is at work. Frees the block. */
-static void give_back(struct worker *worker, struct block *block)
+static void put_back(struct worker *worker, struct block *block)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
@@ -141,7 +141,7 @@ static void give_back(struct worker *worker, struct block *block)
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i]; /* NULL: it is done */
 		uint64_t check_ns;
-		is_held[i] = c && goes_back_at_once(worker, c, &check_ns);
+		is_held[i] = c && waits_for_holder(worker, c, &check_ns);
 		leaves_small |= shows_other_uploader(c, is_held[i], now_ns);
 		if (is_held[i] && check_ns > again_ns)
 			again_ns = check_ns;
@@ -177,6 +177,6 @@ void came_back_check(struct worker *worker, struct block *blocks)
 	free(marks);
 	for (struct block *next; blocks; blocks = next) {
 		next = blocks->next;
-		give_back(worker, blocks);
+		put_back(worker, blocks);
 	}
 }

@@ -252,9 +252,9 @@ void worker_run(struct worker *worker)
 		const uint64_t bytes = bytes_of_task(worker, &task);
 		if (bytes > READER_OWN_BYTES) /* the worker's own buffer is too small */
 			buffers_lend(&run->bodies.buffers, &worker->reader, bytes);
-		liveness_sign(&run->liveness, 1);
+		liveness_begin_task(&run->liveness);
 		perform_task(worker, &task);
-		liveness_sign(&run->liveness, -1);
+		liveness_end_task(&run->liveness);
 		if (atomic_load(&run->refusals.n_refused))
 			refusals_settle(worker, AFTER_A_TASK);
 		buffers_take_back(&run->bodies.buffers, &worker->reader);

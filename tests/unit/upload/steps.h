@@ -101,7 +101,7 @@ static inline bool steps_begin_run(struct steps *steps, const struct script_step
 	if (!CHECK(push_set_up(steps->push)))
 		return false;
 	CHECK_INT(session_begin(run->session, steps->push->conn, &steps->problem), OUTCOME_OK);
-	run->locked.begun = run->locked.has_looked = true;
+	run->locked.begun = run->locked.head_bucket_answered = true;
 	atomic_store(&run->has_witness, true);
 	queue_enter_phase(run->queue, QUEUE_FLOWS);
 	return true;

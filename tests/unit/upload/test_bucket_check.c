@@ -187,7 +187,7 @@ static void test_start(void)
 		bool same = CHECK_INT(good, rows[i].problem == NULL) &&
 			    CHECK_INT(row.generation, rows[i].generation) &&
 			    CHECK_INT(atomic_load(&steps.run->has_witness), rows[i].has_witness) &&
-			    CHECK_INT(steps.run->locked.is_shown, rows[i].is_shown);
+			    CHECK_INT(steps.run->locked.is_proven, rows[i].is_shown);
 		if (rows[i].problem)
 			same &= CHECK(strstr(problem.text, rows[i].problem) != NULL);
 		else if (!rows[i].options.dry_run)
@@ -196,7 +196,7 @@ static void test_start(void)
 			same &= CHECK_STRING(row.id_key, rows[i].id_key) &&
 				CHECK_STRING(row.id, rows[i].id);
 		if (rows[i].last_key)
-			same &= CHECK_STRING(steps.run->locked.last_key, rows[i].last_key);
+			same &= CHECK_STRING(steps.run->locked.proven_key, rows[i].last_key);
 		if (!rows[i].problem)
 			same &= CHECK_INT(
 				atomic_load(&steps.run->bucket_answers), rows[i].has_witness);
@@ -347,7 +347,7 @@ static void test_first_witness(void)
 			write_row(&steps, "w", 0);
 		CHECK_INT(bucket_ensure_witness(run, steps.push->conn, "k", "e1"), firsts[i].good);
 		CHECK_INT(atomic_load(&run->has_witness), firsts[i].good);
-		CHECK_INT(run->locked.is_shown, firsts[i].good);
+		CHECK_INT(run->locked.is_proven, firsts[i].good);
 		CHECK_INT(atomic_load(&run->end.failed_setup), !firsts[i].good);
 		/* The next one is none. */
 		if (firsts[i].good)
@@ -384,7 +384,7 @@ static void test_last_witness(void)
 		struct run *run = steps.run;
 		const struct bucket_row before = row_of(&steps);
 		run->locked.bucket = before;
-		run->locked.is_shown = lasts[i].is_shown;
+		run->locked.is_proven = lasts[i].is_shown;
 		run->dry = lasts[i].is_dry;
 		if (lasts[i].has_id)
 			snprintf(run->locked.bucket.id, sizeof run->locked.bucket.id, ID);

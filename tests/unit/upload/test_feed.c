@@ -421,7 +421,7 @@ static void test_no_files(void)
 	struct feeding f;
 	if (!begin(&f, "rm k") || !steps_begin_run(&f.steps, &step, 1))
 		return;
-	f.steps.run->locked.has_looked = false;
+	f.steps.run->locked.head_bucket_answered = false;
 	put_mark(&f, "gone", "done");
 	feeds(&f, "", "warning: there are no files in TREE\n");
 	CHECK(atomic_load(&f.steps.run->report.scan_complete));
@@ -677,7 +677,7 @@ static void test_no_bucket(void)
 	struct feeding f;
 	if (!begin(&f, "true") || !steps_begin_run(&f.steps, gone, 2))
 		return;
-	f.steps.run->locked.has_looked = false;
+	f.steps.run->locked.head_bucket_answered = false;
 	feeds(&f, "", NULL);
 	CHECK(strncmp(f.said, "fatal: ", 7) == 0);
 	steps_asked(&f.steps, "HEAD /b\nGET /b?uploads=\n");

@@ -239,8 +239,8 @@ static void test_done(const struct row *row)
 		OUTCOME_OK);
 	good &= CHECK_STRING(bucket.last_key, row->lacks_witness && is_done ? "k" : "");
 	good &= CHECK_STRING(bucket.last_etag, row->lacks_witness && is_done ? "e" : "");
-	good &= CHECK_STRING(run->locked.last_key, is_done ? "k" : "");
-	good &= CHECK_STRING(run->locked.last_etag, is_done ? "e" : "");
+	good &= CHECK_STRING(run->locked.proven_key, is_done ? "k" : "");
+	good &= CHECK_STRING(run->locked.proven_etag, is_done ? "e" : "");
 	good &= CHECK_INT(atomic_load(&run->has_witness),
 		!row->lacks_witness || is_done || step == STEP_LEFT_OUT);
 	steps_asked(&steps, "");
@@ -289,7 +289,7 @@ static void test_version(bool is_encoded, bool has_sum)
 	mark_clear(&mark);
 	/* The witness is the object, and not the key of its mark. */
 	CHECK_STRING(steps.run->locked.bucket.last_key, "k.gz");
-	CHECK_STRING(steps.run->locked.last_key, "k.gz");
+	CHECK_STRING(steps.run->locked.proven_key, "k.gz");
 	steps_asked(&steps, "");
 	steps_end(&steps);
 }

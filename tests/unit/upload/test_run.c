@@ -183,19 +183,19 @@ static void test_liveness(void)
 		run->options.give_up_after_ms = rows[i].give_up_s * 1000;
 		struct liveness liveness = {0};
 		for (int n = 0; n < rows[i].tasks; n++)
-			liveness_sign(&liveness, 1);
+			liveness_begin_task(&liveness);
 		const uint64_t now_ns = clock_boot_ns(), silent_ns = rows[i].silent_s * NS_PER_S;
 		if (now_ns < silent_ns + NS_PER_S) /* a host that has just started */
 			continue;
 		atomic_store(&liveness.seen_ns, now_ns - silent_ns);
 		bool good = CHECK_INT(run_is_hung(run, &liveness), rows[i].is_lost);
-		liveness_sign(&liveness, 0);
+		liveness_sign(&liveness);
 		good &= CHECK(!run_is_hung(run, &liveness));
 		good &= CHECK_INT(atomic_load(&liveness.tasks), rows[i].tasks);
 		atomic_store(&liveness.seen_ns, now_ns + 3600 * NS_PER_S);
 		good &= CHECK(!run_is_hung(run, &liveness));
 		if (rows[i].tasks)
-			liveness_sign(&liveness, -1);
+			liveness_end_task(&liveness);
 		good &= CHECK_INT(
 			atomic_load(&liveness.tasks), rows[i].tasks ? rows[i].tasks - 1 : 0);
 		if (!good)

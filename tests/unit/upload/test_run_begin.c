@@ -102,7 +102,7 @@ static void test_begin(bool asks_first)
 			good &= CHECK_INT(run_ensure_begun(run, steps.push->conn), rows[i].begins);
 		good &= CHECK_INT(run->locked.begun, rows[i].begins && !asks_first);
 		good &= CHECK_INT(atomic_load(&run->bucket_answers), rows[i].is_known);
-		good &= CHECK_INT(run->locked.has_looked, rows[i].is_known);
+		good &= CHECK_INT(run->locked.head_bucket_answered, rows[i].is_known);
 		good &= CHECK_INT(atomic_load(&run->end.failed_setup), rows[i].fails);
 		good &= CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], rows[i].fails);
 		good &= rows[i].is_known || CHECK(rows[i].fails || *run->locked.no_answer.text);
