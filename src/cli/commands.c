@@ -170,20 +170,10 @@ bool frame_choose_marks(struct command_frame *frame, enum marks_use use)
 	return true;
 }
 
-/* Returns whether the disk of the marks is full, and reports it: runs that met this could not
- * record their failure, so the marks show an earlier success. */
-static bool report_full_disk(const char *path)
+static bool disk_is_full(const char *path)
 {
 	struct statfs fs;
-	if (statfs(path, &fs))
-		return false;
-	const uint64_t free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-	if (free_bytes >= FULL_BYTES)
-		return false;
-	log_warning("the disk of %s is full, so that the last runs may not have recorded how they "
-		    "ended: free some of it, and run again",
-		quote(path).text);
-	return true;
+	return statfs(path, &fs) == 0 && (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < FULL_BYTES;
 }
 
 /* Puts the name of the marks before the sentence, unless the sentence names them already: by the
@@ -210,7 +200,13 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	 * do that. */
 	if (marks_are_missing(place, problem))
 		return false;
-	frame->disk_is_full = !place->is_dynamodb && report_full_disk(place->path);
+	/* Runs that met a full disk could not record their failure, so the marks show an earlier
+	 * success. */
+	frame->disk_is_full = !place->is_dynamodb && disk_is_full(place->path);
+	if (frame->disk_is_full)
+		log_warning("the disk of %s is full, so that the last runs may not have recorded "
+			    "how they ended: free some of it, and run again",
+			quote(place->path).text);
 	if (services_open(&frame->access, &frame->services, problem) < 0 ||
 		marks_open(place, &frame->services, &frame->marks, problem) < 0)
 		return false;

@@ -168,12 +168,11 @@ static int assume_role(
 	return error;
 }
 
-/* Refuses a profile with a login_session. The session of `aws login` is bound to a key, and is
- * renewed by a protocol of its own. */
+/* A way of a profile that is refused: with a login_session. The session of `aws login` is bound to
+ * a key, and is renewed by a protocol of its own. Never sets *ret. */
 static int refuse_login(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
-	(void)ret;
 	const char *name = source->profile.name;
 	if (!profile_get(&source->profile, "login_session"))
 		return -ENODATA;

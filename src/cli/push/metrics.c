@@ -325,8 +325,8 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 		named_file_read(path, &earlier, NULL);
 	else if (metrics)
 		metrics_text(metrics, &earlier);
-	add_run(&made, push, options->run.folders != NULL, exit_code, text_string(&labels),
-		text_string(&earlier));
+	const bool is_partial = options->run.folders != NULL;
+	add_run(&made, push, is_partial, exit_code, text_string(&labels), text_string(&earlier));
 	metrics_text(&made, &text);
 	int error = text.error;
 	if (path && !error)

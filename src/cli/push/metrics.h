@@ -23,7 +23,9 @@ struct metrics {
 	size_t n;
 };
 
-/* Adds a sample. The value is formatted as by printf(). `more` has further labels, or is "". */
+/* Adds a sample. The value is formatted as by printf(). `labels` are those of the run, as
+ * metrics_add_labels() makes them, and `more` those of the sample: name="value",name="value".
+ * Either may be "", but `more` only follows labels. */
 void metrics_add(struct metrics *metrics, const struct metric_kind *kind, const char *labels,
 	const char *more, const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Adds all samples of `more`. */
