@@ -111,10 +111,10 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 		return lock_error(ret, -EINVAL, "a sort key has at most %d bytes", LOCK_KEY_MAX);
 	if (!utf8_valid(key, strlen(key)) || (has_sort && !utf8_valid(sort, strlen(sort))))
 		return lock_error(ret, -EINVAL, "'%s': keys are UTF-8", quote(key).text);
-	if (locks->is_private && strchr(key, 1))
+	if (locks->is_file_or_bucket && strstr(key, LOCK_SORT_SEPARATOR))
 		return lock_error(ret, -EINVAL, "'%s': no byte 1 in the keys of a file or bucket",
 			quote(key).text);
-	if (!locks->is_private &&
+	if (!locks->is_file_or_bucket &&
 		strncmp(key, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX)) == 0)
 		return lock_error(ret, -EINVAL,
 			"'%s': keys that begin with " LOCK_COUNTER_PREFIX
@@ -126,7 +126,7 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	/* In a table a sort key is never "". If it is not given (NULL), the dialect's default is
 	 * taken. A lock elsewhere may have none. */
 	const bool has_default = !sort && *locks->dialect->sk_default;
-	if (takes_sort && !locks->is_private && !has_sort && !has_default)
+	if (takes_sort && !locks->is_file_or_bucket && !has_sort && !has_default)
 		return lock_error(ret, -EINVAL, "a lock of this table needs a sort key");
 	return 0;
 }

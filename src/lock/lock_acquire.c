@@ -122,8 +122,8 @@ static enum outcome draw_token(struct store_conn *conn, const struct s3once_lock
 	struct item item = {0};
 	int64_t token = 0;
 	snprintf(counter, sizeof counter, LOCK_COUNTER_PREFIX "%s", lock->key);
-	lock_key_of(locks, locks->is_private ? lock->key : counter, lock->sort, 0, &key);
-	if (locks->is_private)
+	lock_key_of(locks, locks->is_file_or_bucket ? lock->key : counter, lock->sort, 0, &key);
+	if (locks->is_file_or_bucket)
 		snprintf(key.pk, sizeof key.pk, "lock-token");
 	/* If a reply is lost, the request is sent again and may count twice. A token is skipped
 	 * then, but no token is given out twice. */
@@ -492,7 +492,7 @@ static int check_replicas(struct acquisition *a)
 	struct s3once_locks *locks = a->locks;
 	struct dynamodb_shape shape;
 	struct problem problem = {0};
-	if (locks->is_private || locks->allows_replicas || atomic_load(&locks->has_shape))
+	if (locks->is_file_or_bucket || locks->allows_replicas || atomic_load(&locks->has_shape))
 		return 0;
 	struct call_limits limits = begin_request(a, clock_boot_ns());
 	limits.attempts = 1;

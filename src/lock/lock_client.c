@@ -25,7 +25,7 @@ static const char *fill_names(struct s3once_locks *locks, const struct s3once_lo
 	const char *sk = o->sort_name ? o->sort_name : dialect->sk_name;
 	if (!*pk || strlen(pk) > 255 || (sk && (!*sk || strlen(sk) > 255)))
 		return "a key attribute's name has 1 to 255 bytes";
-	if (locks->is_private) { /* its keys always have these names */
+	if (locks->is_file_or_bucket) { /* its keys always have these names */
 		pk = "pk";
 		sk = "sk";
 	}
@@ -60,7 +60,7 @@ static const char *fill_times(struct s3once_locks *locks, const struct s3once_lo
 static const char *fill_modes(struct s3once_locks *locks, const struct s3once_locks_options *o)
 {
 	locks->by_mark = o->release_by ? o->release_by == S3ONCE_LOCK_BY_MARK
-				       : locks->is_private || o->dialect == S3ONCE_LOCK_GO;
+				       : locks->is_file_or_bucket || o->dialect == S3ONCE_LOCK_GO;
 	locks->tokens = o->tokens ? o->tokens : S3ONCE_LOCK_TOKENS_COUNTER;
 	if (locks->is_s3 && !locks->by_mark)
 		return "locks in S3 are released by mark only: not every server deletes an object "
@@ -129,7 +129,7 @@ static int read_place(struct s3once_locks *locks, const struct s3once_locks_opti
 {
 	const char *rest, *fault = NULL;
 	const enum form form = form_of_place(o, &rest);
-	locks->is_private = form != IN_TABLE;
+	locks->is_file_or_bucket = form != IN_TABLE;
 	locks->is_s3 = form == IN_BUCKET;
 	if (form == FORMS)
 		fault = "locks are in dynamodb:TABLE, s3://BUCKET/PREFIX, sqlite:PATH or local";
@@ -319,7 +319,7 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 		error = open_store(locks, options, &problem);
 	/* A table or a bucket may hold locks. A file that is missing, and may not be made, holds
 	 * none, and then no folder for observations is needed. */
-	const bool may_have_locks = !locks->is_private || locks->is_s3 || locks->files.path;
+	const bool may_have_locks = !locks->is_file_or_bucket || locks->is_s3 || locks->files.path;
 	if (!error && (may_have_locks || may_make(options)))
 		error = make_observations_folder(locks, options->observations);
 	if (!error)
@@ -375,7 +375,7 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 	*ret_created = 0;
 	if (reserved_is_set(table->reserved))
 		return lock_error(ret, -EINVAL, RESERVED_IS_SET);
-	if (locks->is_private)
+	if (locks->is_file_or_bucket)
 		return prepare_place(locks, ret);
 	if (table->ttl_name && locks->dialect == dialect_of(S3ONCE_LOCK_GO))
 		return lock_error(ret, -EINVAL,

@@ -21,6 +21,9 @@
 #define LOCK_DATA_MAX       (256U << 10)
 #define LOCK_ATTRIBUTES_MAX (64U << 10)
 #define LOCK_COUNTER_PREFIX "s3once-token:" /* prefix of the keys of token counters in tables */
+/* In a file and in a bucket, separates the key of a lock, which cannot have this byte there, from
+ * its sort key: together they are one sort key of the store. */
+#define LOCK_SORT_SEPARATOR "\x01"
 #define LOCK_DAY_MS         (24ULL * 3600 * 1000) /* the longest lease */
 #define LOCK_PLACE_MAX      1400                  /* the most bytes of s3://BUCKET/PREFIX */
 #define LOCK_BEATS          32                    /* the most heartbeats at once */
@@ -63,9 +66,9 @@ struct s3once_locks {
 	bool allows_replicas;  /* the user asserts that all holders use one Region */
 	atomic_bool has_shape; /* the table is known not to be split among Regions */
 	bool by_mark;          /* a released row stays, marked as free */
-	/* The place is an SQLite file or a bucket, where only this program has rows, with the keys
-	 * of lock_key_of(). Otherwise it is a table. */
-	bool is_private;
+	/* In a file or a bucket only this program has rows, with the keys of lock_key_of(). In a
+	 * table, other programs have theirs. */
+	bool is_file_or_bucket;
 	bool is_s3; /* it is a bucket */
 	enum s3once_lock_tokens tokens;
 	char observations[4096]; /* the folder for observations; "": they are not kept */

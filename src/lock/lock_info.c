@@ -106,10 +106,10 @@ static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	}
 	const struct lock_row row = dialect_read(locks->dialect, &item);
 	const bool is_same = lock_version_is_of(row.version, lock->id);
-	const char *place = locks->files.path   ? locks->files.path
-			    : locks->is_s3      ? locks->s3_place
-			    : locks->is_private ? "the locks of this user"
-						: locks->table_name;
+	const char *place = locks->files.path          ? locks->files.path
+			    : locks->is_s3             ? locks->s3_place
+			    : locks->is_file_or_bucket ? "the locks of this user"
+						       : locks->table_name;
 	if (r == -ENOENT || item_is_empty(&item))
 		r = lock_error(ret, -ESTALE,
 			"the lock '%s' has no row in %s: it was released, or is in another place",
@@ -256,14 +256,13 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	const char *sort = sk ? sk : "";
 	snprintf(key, sizeof key, "%s", pk);
 	snprintf(listing->after, sizeof listing->after, "%s", sort);
-	/* In a file and in a bucket the key and the sort key of a lock are one, with a byte 1
-	 * between them. The rows of token counters are skipped; those of a file or bucket have
-	 * another partition key and do not appear here. */
-	if (listing->locks->is_private) {
+	/* The rows of token counters are skipped; those of a file or bucket have another partition
+	 * key and do not appear here. */
+	if (listing->locks->is_file_or_bucket) {
 		snprintf(key, sizeof key, "%s", sort);
-		const char *separator = strchr(sort, 1);
-		sort = separator ? separator + 1 : "";
-		key[strcspn(key, "\x01")] = 0;
+		const char *separator = strstr(sort, LOCK_SORT_SEPARATOR);
+		sort = separator ? separator + strlen(LOCK_SORT_SEPARATOR) : "";
+		key[strcspn(key, LOCK_SORT_SEPARATOR)] = 0;
 	} else if (strncmp(pk, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX)) == 0) {
 		return 0;
 	}
@@ -309,9 +308,10 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct call_limits limits = lock_limits(locks, 0);
-	const enum outcome o = locks->is_private ? list_pages(conn, &listing, &limits, &problem)
-						 : conn->store->ops->scan(conn, &limits,
-							   visit_unpacked, &rows, &problem);
+	const enum outcome o =
+		locks->is_file_or_bucket
+			? list_pages(conn, &listing, &limits, &problem)
+			: conn->store->ops->scan(conn, &limits, visit_unpacked, &rows, &problem);
 	store_conn_free(conn);
 	if (listing.r) /* the user's visitor has ended the listing; then the outcome is LOCAL */
 		return listing.r;

@@ -11,17 +11,16 @@ void lock_key_of(const struct s3once_locks *locks, const char *key, const char *
 	/* The number of the slot is the whole sort key if the dialect says so. Otherwise it is
 	 * appended to the key as "#N", except for slot 0.
 	 *
-	 * In a file and in a bucket (is_private) all locks have the partition key "lock", by which
-	 * s3once_lock_list() finds them. A byte 1 separates the key of the lock, which cannot have
-	 * one there, from its sort key. The only dialect there is java, so sk_is_slot is false. */
+	 * In a file and in a bucket all locks have the partition key "lock", by which
+	 * s3once_lock_list() finds them. The only dialect there is java, so sk_is_slot is false. */
 	const bool sk_is_slot = locks->dialect->sk_is_slot;
 	char number[16] = "";
 	if (slot || sk_is_slot)
 		snprintf(number, sizeof number, sk_is_slot ? "%u" : "#%u", slot);
-	if (locks->is_private) {
+	if (locks->is_file_or_bucket) {
 		snprintf(ret->pk, sizeof ret->pk, "lock");
-		snprintf(ret->sk, sizeof ret->sk, "%s%s%s%s", key, number, *sort ? "\x01" : "",
-			sort);
+		snprintf(ret->sk, sizeof ret->sk, "%s%s%s%s", key, number,
+			*sort ? LOCK_SORT_SEPARATOR : "", sort);
 	} else {
 		snprintf(ret->pk, sizeof ret->pk, "%s%s", key, sk_is_slot ? "" : number);
 		snprintf(ret->sk, sizeof ret->sk, "%s", sk_is_slot ? number : sort);

@@ -157,7 +157,7 @@ static void test_modes(void)
 			good &= CHECK_INT(locks->by_mark, modes[i].by_mark);
 			good &= CHECK_INT(locks->tokens, modes[i].is_tokens);
 			good &= CHECK_INT(locks->allows_replicas, i % 2 != 0);
-			good &= CHECK_INT(locks->is_private, *modes[i].place == 's');
+			good &= CHECK_INT(locks->is_file_or_bucket, *modes[i].place == 's');
 			good &= CHECK_INT(locks->is_s3, modes[i].place[1] == '3');
 			s3once_locks_free(locks);
 		}
