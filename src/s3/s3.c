@@ -13,7 +13,7 @@ enum outcome s3_delete_object(struct s3_conn *conn, const char *key,
 	struct s3_request request;
 	const struct s3_target target = {.key = key};
 	s3_request_begin(&request, conn, S3_DELETE_OBJECT, "DELETE", &target, limits);
-	const enum outcome outcome = s3_request_read(&request, NULL, NULL, ret_problem);
+	const enum outcome outcome = s3_request_send(&request, ret_problem);
 	return outcome == OUTCOME_ABSENT ? OUTCOME_OK : outcome;
 }
 
@@ -57,7 +57,7 @@ enum outcome s3_look_for_bucket(
 {
 	struct s3_request request;
 	s3_request_begin(&request, conn, S3_HEAD_BUCKET, "HEAD", NULL, limits);
-	const enum outcome o = s3_request_read(&request, NULL, NULL, ret_problem);
+	const enum outcome o = s3_request_send(&request, ret_problem);
 	const bool lacks_reason =
 		o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID;
 	return (lacks_reason && s3_find_bucket_fault(conn, limits, ret_problem)) ? OUTCOME_SETUP
@@ -223,7 +223,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_format_sums(put->sums, put->checksum, sums);
 	if (put->meta.table_id[0] && sums[0]) /* without a table the object has no mark */
 		s3_request_headerf(&request, "x-amz-meta-s3once-sums", "%s", sums);
-	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
+	const enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
 		s3_read_sum_and_learn(&request, put, &reply, ret->etag, &ret->sum);
@@ -304,7 +304,7 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
 	s3_request_version(&request, target);
 	s3_request_header(&request, "x-amz-checksum-mode", "ENABLED");
-	enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	const int error = outcome == OUTCOME_OK ? read_head(conn, target, &reply, ret) : 0;
 	if (error)
 		outcome = s3_not_understood(&request, error, ret_problem);
@@ -322,7 +322,7 @@ enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *ta
 	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
 	s3_request_query(&request, "partNumber", "1");
-	enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, NULL);
+	enum outcome outcome = s3_request_perform(&request, &reply, NULL);
 	if (outcome == OUTCOME_OK && !read_number(&reply, "content-length", ret_bytes))
 		outcome = OUTCOME_LOST;
 	http_reply_clear(&reply);
@@ -350,7 +350,7 @@ enum outcome s3_check_settings(struct s3_conn *conn, const struct s3_target *tar
 	struct http_reply reply = {0};
 	*ret = (struct s3_settings_check){.unknown = checked};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
-	enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	ret->head = outcome;
 	if (outcome == OUTCOME_OK) {
 		const char *count = http_reply_header(&reply, "x-amz-tagging-count");
@@ -377,7 +377,7 @@ enum outcome s3_get_first_byte(struct s3_conn *conn, const struct s3_target *tar
 	struct s3_request request;
 	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target, limits);
 	s3_request_header(&request, "range", "bytes=0-0");
-	return s3_request_read(&request, NULL, NULL, ret_problem);
+	return s3_request_send(&request, ret_problem);
 }
 
 void s3_explain_refused_head(const char *key, struct problem *ret_problem)
@@ -437,7 +437,7 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	ret->body.max = request.call.reply_max_bytes;
 	text_reset(&ret->body);
 	text_reserve(&ret->body, n);
-	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, ret, ret_problem);
+	const enum outcome outcome = s3_request_perform(&request, ret, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	s3_strip_etag(http_reply_header(ret, "etag"), ret_etag);
@@ -458,7 +458,7 @@ enum outcome s3_get_small(struct s3_conn *conn, const struct s3_target *target, 
 	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target, limits);
 	request.call.read_error = read_content_error;
 	request.call.reply_max_bytes = max_bytes;
-	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, ret, ret_problem);
+	const enum outcome outcome = s3_request_perform(&request, ret, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	s3_strip_etag(http_reply_header(ret, "etag"), ret_etag);

@@ -15,7 +15,7 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 	s3_request_query(&request, "uploads", "");
 	s3_request_checksum_type(&request, create->checksum);
 	s3_request_meta(&request, create->target.key, &create->meta);
-	const enum outcome outcome = s3_request_perform(
+	const enum outcome outcome = s3_request_perform_and_read(
 		&request, &s3_reply_create, &ret->upload_id, &reply, ret_problem);
 	if (outcome == OUTCOME_OK)
 		ret->lacks_encryption =
@@ -35,7 +35,7 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_put *put, stru
 	s3_request_query(&request, "partNumber", number);
 	s3_request_upload_id(&request, put->upload_id);
 	s3_request_body(&request, put);
-	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
+	const enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};
 		s3_read_sum_and_learn(&request, put, &reply, ret->etag, &ret->sum);
@@ -95,8 +95,8 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 		s3_request_checksum(&request, complete->whole, complete->checksum);
 	s3_request_checksum_type(&request, complete->checksum);
 	s3_request_headerf(&request, "x-amz-mp-object-size", "%" PRIu64, complete->whole->bytes);
-	const enum outcome outcome =
-		s3_request_perform(&request, &s3_reply_complete, &object, &reply, ret_problem);
+	const enum outcome outcome = s3_request_perform_and_read(
+		&request, &s3_reply_complete, &object, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		*ret = object;
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
@@ -113,7 +113,7 @@ enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *
 	const struct s3_target target = {.key = key};
 	s3_request_begin(&request, conn, S3_ABORT_UPLOAD, "DELETE", &target, limits);
 	s3_request_upload_id(&request, upload_id);
-	return s3_request_read(&request, NULL, NULL, ret_problem);
+	return s3_request_send(&request, ret_problem);
 }
 
 enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,

@@ -484,8 +484,11 @@ static bool absent_means_upload(const struct s3_request *request)
 	return request->is_of_upload && !has_if_match;
 }
 
-enum outcome s3_request_perform(struct s3_request *request, const struct s3_document *document,
-	void *arg, struct http_reply *ret_reply, struct problem *ret_problem)
+/* Implements both s3_request_perform() and s3_request_perform_and_read(); `document` is NULL for
+ * the former. */
+static enum outcome perform_and_learn(struct s3_request *request,
+	const struct s3_document *document, void *arg, struct http_reply *ret_reply,
+	struct problem *ret_problem)
 {
 	struct s3_conn *conn = request->conn;
 	/* S3 ignores a parameter whose name begins with "x-", and no cache on the way has an answer
@@ -532,6 +535,19 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 	return r == 1 ? OUTCOME_LOCAL : OUTCOME_OK;
 }
 
+enum outcome s3_request_perform(
+	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem)
+{
+	return perform_and_learn(request, NULL, NULL, ret_reply, ret_problem);
+}
+
+enum outcome s3_request_perform_and_read(struct s3_request *request,
+	const struct s3_document *document, void *arg, struct http_reply *ret_reply,
+	struct problem *ret_problem)
+{
+	return perform_and_learn(request, document, arg, ret_reply, ret_problem);
+}
+
 enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem)
 {
@@ -547,12 +563,16 @@ enum outcome s3_not_understood(
 	return OUTCOME_LOST;
 }
 
+enum outcome s3_request_send(struct s3_request *request, struct problem *ret_problem)
+{
+	return s3_request_read(request, NULL, NULL, ret_problem);
+}
+
 enum outcome s3_request_read(struct s3_request *request, const struct s3_document *document,
 	void *arg, struct problem *ret_problem)
 {
 	struct http_reply reply = {0};
-	const enum outcome outcome =
-		s3_request_perform(request, document, arg, &reply, ret_problem);
+	const enum outcome outcome = perform_and_learn(request, document, arg, &reply, ret_problem);
 	http_reply_clear(&reply);
 	return outcome;
 }

@@ -128,12 +128,16 @@ void s3_request_condition(struct s3_request *request, const struct s3_condition 
 void s3_request_version(struct s3_request *request, const struct s3_target *target);
 /* Adds our metadata of an object under this key. */
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta);
-/* Performs the request. If `document` is not NULL, reads an OK reply into `arg` by it. The outcome
- * is also LOCAL if a page's function ended the reading. The caller zeroes *ret_reply before, and
- * clears it after. */
-enum outcome s3_request_perform(struct s3_request *request, const struct s3_document *document,
-	void *arg, struct http_reply *ret_reply, struct problem *ret_problem);
-/* Does the same for a caller who needs nothing else of the reply. */
+/* Performs the request. The caller zeroes *ret_reply before, and clears it after. */
+enum outcome s3_request_perform(
+	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
+/* Likewise, and reads an OK reply into `arg` by the document. The outcome is also LOCAL if a page's
+ * function ended the reading. */
+enum outcome s3_request_perform_and_read(struct s3_request *request,
+	const struct s3_document *document, void *arg, struct http_reply *ret_reply,
+	struct problem *ret_problem);
+/* The same two for a caller who needs nothing else of the reply. */
+enum outcome s3_request_send(struct s3_request *request, struct problem *ret_problem);
 enum outcome s3_request_read(struct s3_request *request, const struct s3_document *document,
 	void *arg, struct problem *ret_problem);
 
