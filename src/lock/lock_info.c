@@ -158,15 +158,13 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	return r;
 }
 
-#define EXTRAS_MAX 64
-
 /* Calls the visitor with the content of a row and with the user's own attributes of it. The caller
  * has set the keys and unchanged_ms in `info`. */
 static int show_row(const struct s3once_locks *locks, struct s3once_lock_info info,
 	const struct item *item, s3once_lock_visitor *visitor, void *arg)
 {
 	const struct lock_row row = dialect_read(locks->dialect, item);
-	struct s3once_lock_attribute extras[EXTRAS_MAX];
+	struct s3once_lock_attribute extras[ITEM_ATTRIBUTES_MAX]; /* no item has more */
 	info.owner = row.owner;
 	info.version = row.version;
 	info.held = row.state != ROW_FREE;
@@ -178,7 +176,7 @@ static int show_row(const struct s3once_locks *locks, struct s3once_lock_info in
 	info.data = row.data ? row.data->value : NULL;
 	info.data_bytes = row.data ? row.data->n : 0;
 	info.attributes = extras;
-	for (size_t i = 0; i < item->count && info.n_attributes < EXTRAS_MAX; i++) {
+	for (size_t i = 0; i < item->count && info.n_attributes < ITEM_ATTRIBUTES_MAX; i++) {
 		const struct attribute *a = &item->attributes[i];
 		if (a->type == VALUE_STRING && !lock_reserves_attribute(locks, a->name))
 			extras[info.n_attributes++] =

@@ -154,6 +154,44 @@ static void test_too_much_data(void)
 	s3once_locks_free(a);
 }
 
+static int count_attributes(void *arg, const struct s3once_lock_info *info)
+{
+	*(size_t *)arg = info->n_attributes;
+	return 0;
+}
+
+/* Acquires a lock and releases it, with 20 attributes whose names no earlier call has used. */
+static int add_attributes(
+	struct s3once_locks *locks, unsigned number, struct s3once_lock_error *error)
+{
+	char names[20][20];
+	struct s3once_lock_attribute attributes[20];
+	struct s3once_lock *lock = NULL;
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(names[i], sizeof names[i], "build %u.%u", number, i);
+		attributes[i] = (struct s3once_lock_attribute){names[i], ""};
+	}
+	const struct s3once_lock_request request = {
+		.key = "many", .attributes = attributes, .n_attributes = 20};
+	int r = s3once_lock_acquire(locks, &request, &lock, error);
+	if (!r)
+		r = s3once_lock_release(lock, error);
+	s3once_lock_free(lock);
+	return r;
+}
+
+static void test_all_attributes_are_shown(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_lock_error error = {0};
+	size_t n = 0;
+	for (unsigned i = 0; i < 4; i++)
+		CHECK_INT(add_attributes(a, i, &error), 0);
+	CHECK_INT(s3once_lock_get(a, "many", NULL, count_attributes, &n, &error), 0);
+	CHECK_INT(n, 80);
+	s3once_locks_free(a);
+}
+
 static void test_reentrant_and_slots(void)
 {
 	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
@@ -611,6 +649,7 @@ int main(void)
 	test_one_at_a_time();
 	test_data();
 	test_too_much_data();
+	test_all_attributes_are_shown();
 	test_reentrant_and_slots();
 	test_reentrant_after_the_lease();
 	test_names_of_slots();
