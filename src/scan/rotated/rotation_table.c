@@ -46,7 +46,8 @@ static const char create_sql[] =
 	" future INT, own INT, form INT, live INT, rested INT, wait INT, relative TEXT, problem TEXT,"
 	" family TEXT, bare TEXT, suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
-	"CREATE INDEX by_family ON names(listing, source, family);"
+	/* With the last columns, LIVE finds each file's peers without reading the whole family. */
+	"CREATE INDEX by_family ON names(listing, source, family, suffix, form, mtime, relative);"
 	/* A version without id and problem was being written to. One without id whose problem is ''
 	 * is live after all. */
 	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
@@ -93,9 +94,10 @@ static const char *const sql[STATEMENTS] = {
 	[LIVE] = "UPDATE names SET live = 1 WHERE listing = :listing AND kind IN (0, 3)"
 		 " AND suffix = '' AND live = 0 AND (form = 3"
 		 " OR (form = 0 AND (:takes_live OR NOT " HAS_LATER "))"
-		 " OR (form = 1 AND NOT EXISTS (" PEERS " AND (peer.form = 0 OR"
-		 "  (peer.form = 1 AND (peer.mtime, peer.relative) > (names.mtime,"
-		 "   names.relative))))))",
+		 " OR (form = 1 AND NOT EXISTS (" PEERS " AND peer.form = 0)"
+		 "  AND NOT EXISTS (" PEERS " AND peer.form = 1 AND peer.mtime > names.mtime)"
+		 "  AND NOT EXISTS (" PEERS " AND peer.form = 1 AND peer.mtime = names.mtime"
+		 "   AND peer.relative > names.relative)))",
 	/* A file that was not written to since :at_rest_before is finished. But the file with the
 	 * family's own name waits until it is renamed or emptied: its writer may be quiet for
 	 * weeks, and then append to it. */
@@ -107,9 +109,9 @@ static const char *const sql[STATEMENTS] = {
 		 " WHEN live = 1 THEN " WAIT_LIVE
 		 /* A compressed file beside the file that it is made of: it was written to
 		  * within an hour, or it has been given the time of that file already, to the
-		  * second. */
+		  * second. SQLite would choose the other index, and read all names. */
 		 " WHEN suffix <> '' AND EXISTS (SELECT 1 FROM names AS other"
-		 "  WHERE other.listing = :listing"
+		 "  INDEXED BY by_relative WHERE other.listing = :listing"
 		 "  AND other.source = names.source AND other.relative = names.bare"
 		 "  AND (names.mtime > :written_after"
 		 "   OR names.mtime / 1000000000 = other.mtime / 1000000000))"

@@ -236,6 +236,36 @@ static void test_order_and_news(void)
 	rotation_table_free(table);
 }
 
+/* Lists a family of dated logs, which has no file with the family's own name. `step_s` is the time
+ * between two of them. */
+static void list_large_family(const char *suffix, int step_s)
+{
+	struct rotation_table *table = new_table();
+	struct scan_entry entry;
+	char name[40];
+	for (int i = 0; i < 12000; i++) {
+		snprintf(name, sizeof name, "app-%d.log%s", 1700000000 + i, suffix);
+		entry = entry_of(&(const struct listed){
+			name, 1, 1000000000 + (int64_t)i * step_s, (ino_t)i + 1});
+		CHECK_INT(rotation_table_add(table, &entry, &problem), 0);
+	}
+	CHECK_INT(rotation_table_end(table, &problem), 0);
+	CHECK_INT(rotation_table_next(table, ROTATION_ALL, &entry, &problem), 1);
+	rotation_table_free(table);
+}
+
+/* The time to judge a family grows with the number of its files, and not with the square of it. */
+static void test_large_families(void)
+{
+	struct timespec used;
+	list_large_family("", 1);
+	list_large_family("", -1);
+	list_large_family("", 0);
+	list_large_family(".gz", 1);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	CHECK(used.tv_sec < 15); /* mostly 1 s */
+}
+
 int main(void)
 {
 	if (!CHECK_INT(family_rules_new(&families, &problem), 0))
@@ -246,6 +276,7 @@ int main(void)
 	test_known();
 	test_without_id();
 	test_order_and_news();
+	test_large_families();
 	family_rules_free(families);
 	return check_result();
 }
