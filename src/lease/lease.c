@@ -18,9 +18,9 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#define TRY_MIN_NS                                                                                 \
-	(NS_PER_S / 2) /* the least time for a heartbeat, but see heartbeat_timeout_ns() */
-#define SPREAD_FROM 8  /* if this many leases have started, first heartbeats are spread in time */
+/* The least time for a heartbeat, but see heartbeat_limit_ns(). */
+#define TRY_MIN_NS  (NS_PER_S / 2)
+#define SPREAD_FROM 8 /* if this many leases have started, first heartbeats are spread in time */
 #define WORKERS_MAX 64
 
 TAILQ_HEAD(lease_list, lease);

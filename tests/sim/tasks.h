@@ -40,7 +40,8 @@ void task_yield(void);
 /* As task_yield(), but only so often as this seed has it. Is called where a thread may be
  * preempted. */
 void task_point(void);
-/* Waits until task_wake() is called with this address, or until the time. False: it is the time. */
+/* Waits until task_wake_one() or task_wake_all() is called with this address, or until the time.
+ * False: it is the time. */
 bool task_wait(const void *what, uint64_t until_ns);
 void task_sleep_until(uint64_t ns);
 /* Lets one waiter go on, which chance chooses, or all. */

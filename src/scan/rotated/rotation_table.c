@@ -87,10 +87,10 @@ static const char *const sql[STATEMENTS] = {
 	[FORGET] = "DELETE FROM names WHERE listing < :listing - 1",
 	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	/* The live file of a family is the one that has its name, unless another one was written to
-	 * later (:least_later): these names may be a ring, see has_to_wait() in rotation.c. If none
-	 * has its name, the newest one is live, unless it has a number after a dot, which rotation
-	 * gives to a finished log. A file with an index may be live in any case. With :takes_live,
-	 * live files are taken. */
+	 * later (:least_later): these names may be a ring, see counts_as_live() in rotation.c. If
+	 * none has its name, the newest one is live, unless it has a number after a dot, which
+	 * rotation gives to a finished log. A file with an index may be live in any case. With
+	 * :takes_live, live files are taken. */
 	[LIVE] = "UPDATE names SET live = 1 WHERE listing = :listing AND kind IN (0, 3)"
 		 " AND suffix = '' AND live = 0 AND (form = 3"
 		 " OR (form = 0 AND (:takes_live OR NOT " HAS_LATER "))"
