@@ -140,7 +140,15 @@ def test_variables_of_others_are_not(s3once, job):
     assert run.code == 0 and "the variable" not in run.err, run
 
 
-@pytest.mark.parametrize("name, value, words", [("MIN_AGE", "soon", "'soon' is not"), ("NO_WAIT", "perhaps", "'perhaps' is neither yes nor no"), ("CHECKSUM", "crc", "'crc' is not one of")])
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("MIN_AGE", "soon", "'soon' is not"),
+        ("NO_WAIT", "perhaps", "'perhaps' is neither yes nor no"),
+        ("CHECKSUM", "crc", "'crc' is not one of"),
+        ("BWLIMIT", "5X", "'5X' is not a size"),
+    ],
+)
 def test_a_wrong_value_is_an_error(s3once, job, name, value, words):
     for argv in (("run", job()), ("push", "/tmp", "s3://bucket"), ("config", job())):
         run = s3once(*argv, env={f"S3ONCE_{name}": value})

@@ -494,6 +494,18 @@ int options_take_variables(const struct command *command, struct problem *ret_pr
 	return error;
 }
 
+void options_name_variable(const struct command *command, struct problem *problem)
+{
+	const struct problem as_option = *problem;
+	char name[64] = ""; /* name of the option; "" is none */
+	struct option_match match;
+	sscanf(as_option.text, "--%63[a-z0-9-]", name);
+	if (options_find(command, name, &match) &&
+		command->given[match.index] == SET_IN_ENVIRONMENT)
+		problem_set(problem, "%s%s", option_variable(match.option).name,
+			as_option.text + strlen("--") + strlen(name));
+}
+
 /* Whether a variable is that of an option. S3ONCE_TAG_3 counts only if S3ONCE_TAG_2 is set: the
  * values of an option are read up to the first variable that is missing. `name` has n bytes. */
 static bool is_variable(const struct command *command, const char *name, size_t n)

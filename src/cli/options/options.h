@@ -190,6 +190,9 @@ void options_take_list_variables(const struct command *command);
 /* The same for all other options, unless option_is_overridden(). Call it after the file and the
  * command line have been read. Returns 0, or -EINVAL with a sentence. */
 int options_take_variables(const struct command *command, struct problem *ret_problem);
+/* If the sentence begins with an option that only the environment has set, as in "--min-size is
+ * more than …", it begins with the name of the variable from then on. */
+void options_name_variable(const struct command *command, struct problem *problem);
 /* Whether "NAME=VALUE" of the environment looks like the variable of an option (the name begins
  * with S3ONCE_, and the value is not empty), but belongs to none. */
 bool options_lack_variable(const struct command *command, const char *variable);

@@ -373,6 +373,8 @@ int push_main(int argc, char **argv)
 		push_options_complete(&options, frame.n_operands, argv, &frame.problem) == 0) {
 		push_options_decide_key(&options);
 		frame.code = push_run(&options, NULL);
+	} else if (goes_on) {
+		options_name_variable(&frame.parsed, &frame.problem);
 	}
 	if (!goes_on && frame.code == S3ONCE_EXIT_USAGE && lacks_dashes(&frame))
 		problem_set(&frame.problem, "%s", COMMAND_BEHIND_DASHES);
