@@ -10,8 +10,13 @@
 
 static void print_entry(const struct scan_entry *entry)
 {
-	static const char *const kinds[] = {
-		"file", "problem", "link", "young", "notice", "special"};
+	static const char *const kinds[] = {[SCAN_FILE] = "file",
+		[SCAN_PROBLEM] = "problem",
+		[SCAN_LINK] = "link",
+		[SCAN_WAITS] = "waits",
+		[SCAN_NOTICE] = "notice",
+		[SCAN_SPECIAL] = "special",
+		[SCAN_EXCLUDED] = "excluded"};
 	struct text line = TEXT(1024 * 1024);
 	text_addf(&line, "%s\t%llu\t", kinds[entry->kind], (unsigned long long)entry->size);
 	text_add_escaped_string(&line, entry->key);
@@ -27,7 +32,7 @@ static int dump(const struct scan_options *options, bool quiet)
 {
 	struct problem problem;
 	struct scan *scan;
-	size_t counts[7] = {0};
+	size_t counts[SCAN_EXCLUDED + 1] = {0};
 	uint64_t start_ns = clock_boot_ns();
 	int r = scan_open(options, &scan, &problem);
 	if (r < 0) {
@@ -45,7 +50,7 @@ static int dump(const struct scan_options *options, bool quiet)
 		fprintf(stderr, "%s\n", problem.text);
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
-	fprintf(stderr, "%zu files, %zu problems, %zu links, %zu young; %.2f s, peak %ld KiB\n",
+	fprintf(stderr, "%zu files, %zu problems, %zu links, %zu waiting; %.2f s, peak %ld KiB\n",
 		counts[SCAN_FILE], counts[SCAN_PROBLEM], counts[SCAN_LINK], counts[SCAN_WAITS],
 		(double)(clock_boot_ns() - start_ns) / 1e9, usage.ru_maxrss);
 	return r < 0 || counts[SCAN_PROBLEM] ? 1 : 0;
