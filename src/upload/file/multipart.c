@@ -114,7 +114,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	if (o != OUTCOME_OK)
 		return file_handle_outcome(worker, file, o, &problem);
 	atomic_store(&worker->run->refusals.has_stored, true);
-	struct open_upload upload = multipart_of_file(worker, file);
+	struct open_upload upload = open_upload_of_file(worker, file);
 	upload.id = created.upload_id;
 	if (created.lacks_encryption) {
 		/* No part is sent to an upload that would store it unencrypted. */
@@ -288,10 +288,10 @@ static bool may_trail(
 	       s3_may_trail(worker->server, file->claim.upload.checksum);
 }
 
-/* Whether the server may have refused a part because it does not know checksums that trail. If so,
- * notes that for all further parts, and the caller sends this one again, without a trailer. No
- * object is harmed: a part that a server has stored with its frame has another checksum. */
-static bool note_if_trailer_refused(struct worker *worker, const struct part_failure *failure)
+/* If the server may have refused a part because it does not know checksums that trail, turns them
+ * off for all further parts, and returns true. The caller then sends this part again. No object is
+ * harmed: a part that a server has stored with its frame has another checksum. */
+static bool turn_off_refused_trailers(struct worker *worker, const struct part_failure *failure)
 {
 	if (!failure->has_trailed || failure->read_error)
 		return false;
@@ -637,7 +637,7 @@ enum step multipart_send(
 	struct part_failure failure;
 	file_limit_requests(worker, multipart->file->candidate);
 	bool is_stored = send_part(worker, multipart, index, &failure);
-	if (!is_stored && note_if_trailer_refused(worker, &failure))
+	if (!is_stored && turn_off_refused_trailers(worker, &failure))
 		is_stored = send_part(worker, multipart, index, &failure);
 	*ret_file = NULL;
 	if (!is_stored) {

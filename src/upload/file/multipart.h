@@ -16,7 +16,7 @@ enum step multipart_choose_plan(struct worker *worker, struct file *file, bool *
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file);
 
 /* Returns the upload that the file would begin now, as a mark records it, but without its id. */
-struct open_upload multipart_of_file(const struct worker *worker, const struct file *file);
+struct open_upload open_upload_of_file(const struct worker *worker, const struct file *file);
 /* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts].
  * send_part() compares each with the file when its turn comes. Returns NEXT, or the step to take
  * instead. */

@@ -56,7 +56,7 @@ enum step multipart_handle_gone(struct worker *worker, struct file *file)
 			"a lifecycle rule or another program aborts them"));
 }
 
-struct open_upload multipart_of_file(const struct worker *worker, const struct file *file)
+struct open_upload open_upload_of_file(const struct worker *worker, const struct file *file)
 {
 	const struct s3_meta meta = file_meta(worker, file);
 	const char *sse = s3_headers_value(file->target.headers, "sse");
@@ -95,7 +95,7 @@ enum step multipart_add_content_sha256(struct worker *worker, struct file *file)
 static bool recorded_upload_fits(struct worker *worker, const struct file *file, struct plan *ret)
 {
 	const struct open_upload *upload = &file->claim.upload;
-	const struct open_upload ours = multipart_of_file(worker, file);
+	const struct open_upload ours = open_upload_of_file(worker, file);
 	/* An upload that records no content fits only a file that is not known by its content. */
 	const char *content = *upload->content_id ? ours.content_id : file->candidate->content_id;
 	if (!upload->is_open || upload->checksum == CHECKSUMS) /* an algorithm that is not ours */

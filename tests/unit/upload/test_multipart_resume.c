@@ -33,7 +33,7 @@ static bool begin(struct steps *steps)
 static void record(struct steps *steps, uint64_t part_bytes)
 {
 	struct open_upload *upload = &steps->file->claim.upload;
-	*upload = multipart_of_file(steps->worker, steps->file);
+	*upload = open_upload_of_file(steps->worker, steps->file);
 	upload->id = strdup("up");
 	upload->part_bytes = part_bytes;
 }
@@ -145,7 +145,7 @@ static void test_encryption(void)
 		steps.options.n_settings = rows[i].sse != NULL;
 		if (!begin(&steps))
 			return;
-		const struct open_upload ours = multipart_of_file(steps.worker, steps.file);
+		const struct open_upload ours = open_upload_of_file(steps.worker, steps.file);
 		bool good = CHECK_STRING(ours.encryption, rows[i].sse ? rows[i].sse : "");
 		good &= CHECK(ours.is_open);
 		good &= CHECK_INT(ours.checksum, s3_checksum(steps.run->s3));
@@ -278,7 +278,7 @@ static void test_compressed(void)
 		if (recorded == CONTENT_SAME || recorded == CONTENT_OTHER) {
 			CHECK_INT(multipart_add_content_sha256(steps.worker, file), STEP_NEXT);
 			CHECK_INT(file->content_sums.kinds, DIGEST_SHA256);
-			const struct open_upload ours = multipart_of_file(steps.worker, file);
+			const struct open_upload ours = open_upload_of_file(steps.worker, file);
 			CHECK_INT(strlen(ours.content_id), 64);
 			memcpy(upload->content_id, ours.content_id, sizeof upload->content_id);
 			upload->content_id[5] ^= recorded == CONTENT_OTHER;
