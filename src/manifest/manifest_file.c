@@ -102,9 +102,8 @@ void manifest_spool_free(struct manifest_spool *spool)
 	free(spool);
 }
 
-/* Writes the compressed bytes in the buffer to the file, and empties the buffer. The caller holds
- * the mutex. */
-static void write_buffer(struct manifest_spool *spool)
+/* Writes the compressed bytes in the buffer to the file, and empties the buffer. */
+static void write_buffer_locked(struct manifest_spool *spool)
 {
 	z_stream *z = &spool->locked.deflate;
 	const size_t n = BUFFER_BYTES - z->avail_out;
@@ -116,8 +115,9 @@ static void write_buffer(struct manifest_spool *spool)
 
 /* Compresses n bytes, and writes the buffer to the file whenever it is full. `how` is Z_NO_FLUSH,
  * or Z_FINISH to write all that is left. The first error is kept in spool->locked.error, and after
- * it nothing more is done. The caller holds the mutex. */
-static void compress_bytes(struct manifest_spool *spool, const char *bytes, size_t n, int how)
+ * it nothing more is done. */
+static void compress_bytes_locked(
+	struct manifest_spool *spool, const char *bytes, size_t n, int how)
 {
 	z_stream *z = &spool->locked.deflate;
 	bool has_ended = false; /* with Z_FINISH, nothing is left */
@@ -133,7 +133,7 @@ static void compress_bytes(struct manifest_spool *spool, const char *bytes, size
 		has_ended = rc == Z_STREAM_END;
 		const bool is_full = z->avail_out == 0;
 		if (is_full || has_ended)
-			write_buffer(spool);
+			write_buffer_locked(spool);
 	}
 }
 
@@ -143,8 +143,8 @@ void manifest_spool_add(struct manifest_spool *spool, const char *line)
 	if (!line && !spool->locked.error)
 		spool->locked.error = -ENOMEM;
 	if (line) {
-		compress_bytes(spool, line, strlen(line), Z_NO_FLUSH);
-		compress_bytes(spool, "\n", 1, Z_NO_FLUSH);
+		compress_bytes_locked(spool, line, strlen(line), Z_NO_FLUSH);
+		compress_bytes_locked(spool, "\n", 1, Z_NO_FLUSH);
 	}
 	uv_mutex_unlock(&spool->locked.mutex);
 }
@@ -152,7 +152,7 @@ void manifest_spool_add(struct manifest_spool *spool, const char *line)
 bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_problem)
 {
 	uv_mutex_lock(&spool->locked.mutex);
-	compress_bytes(spool, NULL, 0, Z_FINISH);
+	compress_bytes_locked(spool, NULL, 0, Z_FINISH);
 	digest_finish(&spool->locked.digest, &spool->sums);
 	const int error = spool->locked.error;
 	uv_mutex_unlock(&spool->locked.mutex);

@@ -69,7 +69,7 @@ static uint64_t next_renewal_ns(int64_t expires_s)
 
 /* Returns the clock_boot_ns() at which to load again after a failure. That is 0.5 to 1 s after the
  * first failure. Each further failure doubles this time, up to RETRY_MAX_MS. */
-static uint64_t next_retry_ns(const struct credentials_chain *chain)
+static uint64_t next_retry_ns_locked(const struct credentials_chain *chain)
 {
 	/* Six doublings already exceed RETRY_MAX_MS. */
 	unsigned doublings = chain->locked.failures < 6 ? chain->locked.failures : 6;
@@ -84,7 +84,7 @@ static void note_refusal_locked(struct credentials_chain *chain)
 {
 	chain->locked.is_refused = true;
 	chain->locked.failures++;
-	chain->locked.next_ns = next_retry_ns(chain);
+	chain->locked.next_ns = next_retry_ns_locked(chain);
 }
 
 /* Warns once that the credentials in force, which can still be used, cannot be renewed. */
@@ -108,7 +108,7 @@ static void note_failure_locked(struct credentials_chain *chain)
 	chain->locked.failures++;
 	/* Before the first credentials there is no automatic retry: only credentials_get() asks
 	 * again. */
-	chain->locked.next_ns = chain->locked.loaded ? next_retry_ns(chain) : UINT64_MAX;
+	chain->locked.next_ns = chain->locked.loaded ? next_retry_ns_locked(chain) : UINT64_MAX;
 	/* Once the credentials cannot be used, poll_patience_is_over_locked() warns instead. */
 	if (is_usable_locked(chain))
 		warn_late_locked(chain);
