@@ -422,6 +422,8 @@ static int check_attributes(const struct s3once_locks *locks,
 		return lock_error(ret, -EINVAL, "at most 20 attributes");
 	for (size_t i = 0; i < request->n_attributes; i++) {
 		const struct s3once_lock_attribute *a = &request->attributes[i];
+		if (!a->name || !a->value)
+			return lock_error(ret, -EINVAL, "attributes have names and values");
 		if (!utf8_valid(a->name, strlen(a->name)) ||
 			!utf8_valid(a->value, strlen(a->value)))
 			return lock_error(ret, -EINVAL, "attributes are UTF-8");

@@ -132,7 +132,7 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	char bytes[BYTES_MAX + 8];
 	const char *fields[FIELDS];
 	uint64_t slot, token, lease_ms;
-	const bool is_handle = decode_handle(handle, bytes, fields);
+	const bool is_handle = handle && decode_handle(handle, bytes, fields);
 	/* lock_key_check() expects NULL for the sort key of a lock whose request had none. */
 	const bool has_default_sort =
 		is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
@@ -336,6 +336,8 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	struct lock_key row_key = {0};
 	struct item present = {0};
 	struct problem problem = {0};
+	if (!if_version)
+		return lock_error(ret, -EINVAL, "a lock is broken by the version of its row");
 	int r = make_row_key(locks, key, sort_key, &row_key, ret);
 	/* A released row may still have the version, and would be released again. */
 	if (!r)

@@ -580,6 +580,25 @@ static void test_refused(void)
 	}
 }
 
+/* A string that is missing, for example that of an environment variable, is an invalid argument. */
+static void test_missing_strings(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_lock *lock = NULL, *other = NULL;
+	struct s3once_lock_error error = {0};
+	const struct s3once_lock_attribute nameless = {NULL, "v"}, empty = {"n", NULL};
+	const struct s3once_lock_request requests[] = {{.key = NULL},
+		{.key = "other", .attributes = &nameless, .n_attributes = 1},
+		{.key = "other", .attributes = &empty, .n_attributes = 1}};
+	CHECK_INT(acquire(a, "missing", 0, &lock, &error), 0);
+	CHECK_INT(s3once_lock_break(a, "missing", NULL, NULL, &error), -EINVAL);
+	CHECK(s3once_lock_remaining_ms(lock) > 0);
+	CHECK_INT(s3once_lock_resume(a, NULL, &other, &error), -EINVAL);
+	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+		CHECK_INT(s3once_lock_acquire(a, &requests[i], &other, &error), -EINVAL);
+	s3once_locks_free(a);
+}
+
 /* The operations of a store whose reads are counted. */
 static const struct store_ops *uncounted_ops;
 static unsigned n_reads;
@@ -664,6 +683,7 @@ int main(void)
 	test_release_of_anothers();
 	test_locks_that_only_look_acquire_none();
 	test_refused();
+	test_missing_strings();
 	test_long_wait_for_a_living_holder();
 	test_close_ends_waits();
 	scratch_remove();
