@@ -19,7 +19,8 @@
  *   -EINVAL     the arguments are invalid, or the dialect does not have what was asked for
  *   -EBUSY      another owner holds the lock, and the time to wait for it is over; ret->holder
  *               names that owner
- *   -ESTALE     the lock of this handle is lost: another owner has it, or its lease ran out
+ *   -ESTALE     the lock of this handle was released, or is lost: another owner has it, or its
+ *               row was released or deleted
  *   -ENOENT     there is no such row
  *   -EAGAIN     the row is not the one that was meant
  *   -EIO        the service, one of its settings, or the file failed; ret->code and
@@ -113,7 +114,7 @@ struct s3once_lock_error {
 struct s3once_lock;
 
 enum s3once_lock_event_type {
-	/* Less than suspect_ms of the lease is left, since heartbeats fail. */
+	/* Less than suspect_ms of the lease is left, since heartbeats failed or were not sent. */
 	S3ONCE_LOCK_SUSPECT,
 	/* The lock was renewed after SUSPECT or EXPIRED. No other client had it meanwhile. */
 	S3ONCE_LOCK_RECOVERED,
@@ -124,8 +125,8 @@ enum s3once_lock_event_type {
 	 * before. */
 	S3ONCE_LOCK_EXPIRED,
 	/* Two consecutive heartbeats of any locks of the client have failed. `lock` is NULL, and
-	 * `text` is the reason. The event is not reported again before a heartbeat has
-	 * succeeded. */
+	 * `text` is the reason. The event is not reported again before a heartbeat has succeeded.
+	 * Renewals by the functions below do not count, since they return their failure. */
 	S3ONCE_LOCK_OUTAGE,
 };
 
@@ -282,14 +283,16 @@ struct s3once_lock_request {
 	const char *sort_key;
 	/* Time limit for waiting. 0: try once. UINT64_MAX: wait forever, without -EBUSY. */
 	uint64_t wait_ms;
-	/* The length of this lock's lease. 0: the client's. */
+	/* The length of this lock's lease. 0: the client's. If it is not the client's, heartbeats
+	 * come after a quarter of it, and S3ONCE_LOCK_SUSPECT when three eighths are left. */
 	uint64_t lease_ms;
 	/* New data of the row, of at most 256 KiB. NULL keeps the data of the last holder (java and
 	 * go). */
 	const void *data;
 	size_t data_bytes;
 	/* At most 20 additional attributes for the row, with a total of 64 KiB for names and
-	 * values. */
+	 * values. A row that is released by mark keeps them, and those of earlier holders. A row
+	 * has at most 400 KB and 1,000 attributes, so do not invent new names each time. */
 	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
 	/* The number of owners that may hold the lock at once, up to 1,000. 0: one. All users of a
