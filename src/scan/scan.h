@@ -55,8 +55,8 @@ struct scan_options {
 	void *is_own_arg;
 	/* Returns true to end the scan. Called at each folder, for each key that a template makes,
 	 * and while contents are read and keys are sorted. May be NULL. */
-	bool (*is_over)(void *arg);
-	void *is_over_arg;
+	bool (*abandon)(void *arg);
+	void *abandon_arg;
 	bool read_only; /* changes nothing on this host: files in the folder of an interrupted
 			    removal are not put back, and are a PROBLEM */
 	bool accounts_for_all; /* each file of a folder that the filter leaves out has its own
@@ -122,7 +122,7 @@ struct scan_entry {
 struct scan;
 int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem);
 /* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if the scan cannot
- * continue; -ECANCELED if is_over returned true. With a template, every file is found before the
+ * continue; -ECANCELED if abandon() returned true. With a template, every file is found before the
  * first one comes.
  *
  * Files come in strictly increasing key order over all sources. Two files with one key come as a
@@ -186,7 +186,7 @@ int scan_open_moved(const struct scan *scan, size_t source, const char *relative
  * Thread-safe.
  *
  * The copy has the content with the id of the piece. Otherwise the result is -ENOENT if the file is
- * gone, -ESTALE if it has other content by now, -ECANCELED if is_over returned true, or another
+ * gone, -ESTALE if it has other content by now, -ECANCELED if abandon() returned true, or another
  * -errno. If the error is about the copy or the content, ret_problem has a sentence; otherwise it
  * is untouched. */
 int scan_open_piece(const struct scan *scan, const struct scan_entry *found,

@@ -145,7 +145,7 @@ bool is_too_young(const struct file_state *state, const struct scan_options *opt
 
 bool scan_is_cancelled(const struct scan_options *options)
 {
-	return options->is_over && options->is_over(options->is_over_arg);
+	return options->abandon && options->abandon(options->abandon_arg);
 }
 
 int scan_check_cancelled(const struct scan_options *options, struct problem *ret_problem)

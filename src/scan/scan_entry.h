@@ -24,9 +24,9 @@ void entry_judge(const char *name, const struct stat *st, const struct scan_opti
 /* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
  * lies in the future, from its ctime. */
 bool is_too_young(const struct file_state *state, const struct scan_options *options);
-/* Whether is_over of the options returns true. */
+/* Whether abandon() of the options returns true. */
 bool scan_is_cancelled(const struct scan_options *options);
-/* Returns 0, or -ECANCELED with a sentence if is_over of the options returns true. */
+/* Returns 0, or -ECANCELED with a sentence if abandon() of the options returns true. */
 int scan_check_cancelled(const struct scan_options *options, struct problem *ret_problem);
 /* Sets the sentence, and returns -ENOMEM. */
 int scan_no_memory(struct problem *ret_problem);

@@ -84,15 +84,15 @@ bool source_has_grown(const struct source *source, const struct scan_entry *foun
 struct walk;
 /* The directory stays open until walk_close, and its path and the options are borrowed until then.
  * `directory` is that path, absolute and without links. The walk uses the options filter, folders,
- * follow, one_file_system, min_age_ms, now_wall_ns, read_only, accounts_for_all and is_over.
+ * follow, one_file_system, min_age_ms, now_wall_ns, read_only, accounts_for_all and abandon.
  * Returns 0 or -ENOMEM. */
 int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
 	struct walk **ret);
 /* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if memory or descriptors
- * ran out, or if is_over returned true (-ECANCELED). Sets `kind`, `relative`, which is valid until
- * the next call, and the fields that entry_look() sets. `key`, `path` and `source` stay as they
- * are. A directory that cannot be listed is a PROBLEM entry. If it is the top directory, `relative`
- * is ".". */
+ * ran out, or if abandon() returned true (-ECANCELED). Sets `kind`, `relative`, which is valid
+ * until the next call, and the fields that entry_look() sets. `key`, `path` and `source` stay as
+ * they are. A directory that cannot be listed is a PROBLEM entry. If it is the top directory,
+ * `relative` is ".". */
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
 void walk_close(struct walk *walk);
 

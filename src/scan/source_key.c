@@ -41,7 +41,7 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	/* More lines may be written to a rotated log that is still open for writing. */
 	if (options->rotated && !options->takes_open_logs && file_is_being_written(fd))
 		return -ESTALE;
-	const struct content content = {fd, version->size, options->is_over, options->is_over_arg};
+	const struct content content = {fd, version->size, options->abandon, options->abandon_arg};
 	int error = content_id(&content, ret_id, ret_why);
 	if (!error)
 		error = file_state_of(fd, &after);
@@ -64,7 +64,7 @@ static bool begins_with_earlier(
 	if (file_identity_of(fd, &file.identity) ||
 		!identity_file_earlier(&file, &earlier.bytes, id))
 		return false;
-	const struct content content = {fd, state->size, options->is_over, options->is_over_arg};
+	const struct content content = {fd, state->size, options->abandon, options->abandon_arg};
 	struct content_measured ignored;
 	struct problem ignored_problem;
 	return content_measure(&content, &earlier, 1, &ignored, &ignored_problem) == 0 &&

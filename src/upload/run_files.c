@@ -167,8 +167,8 @@ int run_files_open(struct run *run, struct problem *problem)
 		.max_bytes = o->max_bytes,
 		.is_own = is_own,
 		.is_own_arg = run,
-		.is_over = run_ends_scan,
-		.is_over_arg = run,
+		.abandon = run_ends_scan,
+		.abandon_arg = run,
 	};
 	error = scan_open(&options, &files->scan, problem);
 	if (!error && name_sources(files, o)) {

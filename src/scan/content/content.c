@@ -33,9 +33,9 @@ struct reading {
 	char first[CONTENT_ID_CHARS + 1]; /* id of the first CONTENT_EDGE_BYTES of the content */
 };
 
-static bool is_over(const struct content *content)
+static bool is_abandoned(const struct content *content)
 {
-	return content->is_over && content->is_over(content->arg);
+	return content->abandon && content->abandon(content->arg);
 }
 
 /* Reads all of the next chunk of the file, and moves `at` past it. Returns its length, 0 at the end
@@ -45,7 +45,7 @@ static long read_chunk(struct reading *reading)
 	const struct content *content = reading->content;
 	const uint64_t left = content->size - reading->at;
 	const size_t want = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-	if (is_over(content))
+	if (is_abandoned(content))
 		return -ECANCELED;
 	const long n = read_at(content->fd, reading->in, want, reading->at);
 	reading->at += want;
@@ -161,7 +161,7 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 		if (error || !has_more)
 			return error;
 		/* A few bytes of input may become many of output. */
-		if (is_over(reading->content))
+		if (is_abandoned(reading->content))
 			return -ECANCELED;
 	}
 }

@@ -11,7 +11,7 @@
 struct content {
 	int fd; /* its position is not used */
 	uint64_t size;
-	bool (*is_over)(void *arg); /* called between reads; true: give up. May be NULL */
+	bool (*abandon)(void *arg); /* called between reads; true: give up. May be NULL */
 	void *arg;
 };
 
@@ -29,7 +29,7 @@ int content_seems_compressed(int fd);
  * compressed: its bytes are the content. So the id of a file depends on its bytes alone.
  *
  * Memory does not grow with the file. Returns 0; -EFBIG with a sentence if decompressing needs more
- * memory than is allowed, -ESTALE if the file is shorter by now, -ECANCELED if is_over returned
+ * memory than is allowed, -ESTALE if the file is shorter by now, -ECANCELED if abandon() returned
  * true, -ENOMEM, or the error of reading. Thread-safe. */
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem);

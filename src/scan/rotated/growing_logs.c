@@ -48,7 +48,7 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 	if (fd < 0)
 		return fd;
 	const int copy_fd = make_unnamed_file(temporary_folder());
-	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
+	const struct content content = {fd, state.size, options->abandon, options->abandon_arg};
 	const struct content_range range = {
 		.from = found->offset, .to = found->offset + found->size, .copy_fd = copy_fd};
 	int r = copy_fd < 0 ? copy_fd : content_copy(&content, &range, id, &why);

@@ -89,7 +89,7 @@ int grown_file_measure(const struct log_family *family, struct grown_file *file,
 	struct file_state ignored;
 	const int fd = grown_file_open(family, file, &ignored);
 	/* The size is the one that log_match() has found: later lines are left to the next run. */
-	struct content content = {fd, file->state.size, options->is_over, options->is_over_arg};
+	struct content content = {fd, file->state.size, options->abandon, options->abandon_arg};
 	int r = fd < 0 ? fd : 0;
 	if (r == 0 && grown_file_may_end_in_line(file) && content.size > first_prefix_bytes)
 		r = find_line_end(fd, first_prefix_bytes, content.size, &content.size);

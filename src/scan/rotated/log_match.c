@@ -408,7 +408,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	const int fd = grown_file_open(family, live, &now);
 	if (fd < 0)
 		return fd;
-	const struct content in_live = {fd, now.size, options->is_over, options->is_over_arg};
+	const struct content in_live = {fd, now.size, options->abandon, options->abandon_arg};
 	const bool is_older = file->state.mtime_ns < file_creation_ns(fd);
 	const int r =
 		is_older ? 0
@@ -504,7 +504,7 @@ static int measure_waiting(const struct log_family *family, struct grown_file *f
 	if (fd < 0)
 		return fd;
 	const struct content content = {fd, now.size < max_bytes ? now.size : max_bytes,
-		options->is_over, options->is_over_arg};
+		options->abandon, options->abandon_arg};
 	const int packed = content_seems_compressed(fd);
 	const int r = packed ? packed
 			     : content_measure(&content, known, n, &ignored, &file->entry.problem);

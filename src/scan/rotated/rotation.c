@@ -249,7 +249,7 @@ static int read_live_log(const struct source *source, struct scan_entry *entry)
 	entry_set_version(entry, &state);
 	if (fd < 0)
 		return fd;
-	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
+	const struct content content = {fd, state.size, options->abandon, options->abandon_arg};
 	const int packed = content_seems_compressed(fd);
 	entry->is_piece = packed == 0;
 	const int r =

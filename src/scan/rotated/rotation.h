@@ -22,7 +22,7 @@ struct rotation {
 };
 /* Makes the next entry the head of its source, with is_rotated, suffix and content_id, but without
  * key and path. Returns 1 and the source, 0 at the end, or -errno with a sentence; -ECANCELED if
- * is_over of the options said so. If names kept changing, a PROBLEM of the first source says so,
+ * abandon() of the options said so. If names kept changing, a PROBLEM of the first source says so,
  * and files that could not be read for this reason WAIT. */
 int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem);

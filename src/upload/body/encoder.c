@@ -437,13 +437,13 @@ void encoders_clear(struct encoders *encoders)
 
 /* If encoder_new() fails, n_made is unchanged, so that another caller may try. */
 int encoders_take(
-	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret)
+	struct encoders *encoders, bool (*abandon)(void *arg), void *arg, struct encoder **ret)
 {
 	uv_mutex_lock(&encoders->locked.mutex);
 	const enum waited waited = wait_until(
 		encoders->locked.n_free || encoders->locked.n_made < encoders->max_encoders,
 		.cond = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
-		.abandon = is_over, .arg = arg);
+		.abandon = abandon, .arg = arg);
 	int error = 0;
 	if (waited != WAIT_MET) {
 		error = -ECANCELED;

@@ -90,10 +90,10 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus);
 /* Call it when all encoders were given back. */
 void encoders_clear(struct encoders *encoders);
-/* Waits for an encoder. is_over() is called from time to time. Returns 0, -ECANCELED or -ENOMEM. A
+/* Waits for an encoder. abandon() is called from time to time. Returns 0, -ECANCELED or -ENOMEM. A
  * caller that holds an encoder must not wait for a second one. */
 int encoders_take(
-	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret);
+	struct encoders *encoders, bool (*abandon)(void *arg), void *arg, struct encoder **ret);
 /* NULL is fine. */
 void encoders_give_back(struct encoders *encoders, struct encoder *encoder);
 /* Returns the number of bytes of a file from which each part should be made, so that an encoder can

@@ -167,8 +167,8 @@ static void test_content_that_changes(void)
 		tree_begin();
 		make_file("t/a", "a\n");
 		set_mtime("t/a", 1);
-		options.is_over = write_more;
-		options.is_over_arg = &writer;
+		options.abandon = write_more;
+		options.abandon_arg = &writer;
 		options.min_age_ms = rows[i].min_age_ms;
 		options.now_wall_ns = clock_wall_ns();
 		use(&options, "{id:8}");
@@ -252,8 +252,8 @@ static void test_stop(void)
 	int asked = 0;
 	tree_begin();
 	make_tree(paths);
-	options.is_over = is_over_soon;
-	options.is_over_arg = &asked;
+	options.abandon = is_over_soon;
+	options.abandon_arg = &asked;
 	use(&options, "{name}");
 	scan_yields(&options, "error -125: stopped while the files were listed\n");
 	tree_end();

@@ -132,7 +132,7 @@ static void test_ends(void)
 	unsigned left = 3;
 	const struct content content = {.fd = fd,
 		.size = (uint64_t)lseek(fd, 0, SEEK_END),
-		.is_over = is_over,
+		.abandon = is_over,
 		.arg = &left};
 	CHECK_INT(content_id(&content, id, &problem), -ECANCELED);
 	close(fd);

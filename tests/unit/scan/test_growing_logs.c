@@ -563,8 +563,8 @@ static void test_two_runs(void)
 	run_finds("x.log@0=one$");
 	sh("echo two >>x.log");
 	unsigned left = 1000;
-	options.is_over = change_rows;
-	options.is_over_arg = &left;
+	options.abandon = change_rows;
+	options.abandon_arg = &left;
 	run_finds("x.log: is left for the next run: another run is at work on its logs");
 	left = 8;
 	run_finds("+x.log@4=two$ | x.log@0=one$");
@@ -592,10 +592,10 @@ static void test_overwritten_while_read(void)
 	sh("echo one >x.log");
 	run_finds("x.log@0=one$");
 	sh("echo two >x.log");
-	options.is_over = overwrite_log;
-	options.is_over_arg = &done;
+	options.abandon = overwrite_log;
+	options.abandon_arg = &done;
 	run_finds("x.log (changed)");
-	options.is_over = NULL;
+	options.abandon = NULL;
 	sh("echo two >x.log");
 	run_finds(EMPTIED("4") " | x.log@0=two$");
 	tree_end();

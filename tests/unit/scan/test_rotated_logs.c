@@ -170,7 +170,7 @@ static void test_names_that_keep_changing(void)
 {
 	begin();
 	sh("echo a >x.log.1");
-	options.is_over = replace_a_log;
+	options.abandon = replace_a_log;
 	struct scan *scan;
 	struct scan_entry entry;
 	struct problem problem;

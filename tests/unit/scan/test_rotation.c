@@ -182,7 +182,7 @@ int main(void)
 	options.rotated = families;
 	options.takes_open_logs = true;
 	options.key_template = template;
-	options.is_over = rotates;
+	options.abandon = rotates;
 	test_at_any_moment(&options, create);
 	test_at_any_moment(&options, copytruncate);
 	test_rows_at_any_moment(&options);
