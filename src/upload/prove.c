@@ -23,7 +23,7 @@
 #define HELPERS 7
 
 /* Reports that it cannot be determined whether the file is done. Returns PROOF_UNKNOWN. */
-static enum proof prove_unknown(
+static enum proof report_unknown(
 	struct run *run, const char *path, const char *key, const struct problem *problem)
 {
 	const struct report_file about = {.path = path, .key = key};
@@ -48,7 +48,7 @@ static enum proof prove_candidate(
 			    : -ENOMEM;
 	if (fd < 0) {
 		open_explain(fd, "read", &problem);
-		prove_unknown(run, c->path, c->object_key, &problem);
+		report_unknown(run, c->path, c->object_key, &problem);
 		if (!file) /* otherwise the file owns the candidate */
 			free(c);
 		file_free(file);
@@ -97,20 +97,20 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	struct stat st;
 	const int found = scan_make_entry(run->files.scan, path, &entry, &problem);
 	if (found < 0)
-		return prove_unknown(run, path, "", &problem);
+		return report_unknown(run, path, "", &problem);
 	if (found == 0)
-		return prove_unknown(run, path, "",
+		return report_unknown(run, path, "",
 			PROBLEM(lstat(path, &st) && errno == ENOENT
 					? "does not exist"
 					: "lies in none of the SOURCEs"));
 	const bool is_file = entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS;
 	if (!is_file || !*entry.key) {
 		explain_unprovable(&entry, &problem);
-		return prove_unknown(run, path, "", &problem);
+		return report_unknown(run, path, "", &problem);
 	}
 	struct candidate *candidate = feed_new_candidate(&entry);
 	if (!candidate)
-		return prove_unknown(run, path, "", PROBLEM("out of memory"));
+		return report_unknown(run, path, "", PROBLEM("out of memory"));
 	const bool may_be_in_pieces = run->options.live && entry.is_rotated;
 	return prove_candidate(
 		worker, candidate, may_be_in_pieces ? UPLOADED_PERHAPS_IN_PIECES : UPLOADED_WHOLE);
@@ -127,7 +127,7 @@ struct folders {
 	size_t n;
 	uv_mutex_t mutex;    /* protects the scan, has_found, and what follows */
 	struct names pieces; /* for each piece of a log, the path of the log */
-	bool is_over;        /* the scan has returned its last entry, or an error */
+	bool scan_has_ended; /* or has returned an error */
 	enum s3once_exit exit;
 };
 
@@ -141,9 +141,9 @@ static void worsen_exit(enum s3once_exit *exit, enum proof done)
 		*exit = S3ONCE_EXIT_FILES;
 }
 
-/* Whether the entry lies in one of the folders. Notes in each such folder that something was
- * found, unless it is a link, a special file or a notice. */
-static bool note_if_wanted(struct folders *folders, const struct scan_entry *entry)
+/* Notes in each folder that the entry lies in that something was found there, unless the entry is a
+ * link, a special file or a notice. Returns whether it lies in any of them. */
+static bool note_in_folders(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
 	const bool may_be_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_NOTICE &&
@@ -185,7 +185,7 @@ static void report_uncompared(struct folders *folders, const struct scan_entry *
 		break;
 	case SCAN_PROBLEM:
 		worsen_exit(&folders->exit,
-			prove_unknown(folders->run, entry->path, entry->key, &entry->problem));
+			report_unknown(folders->run, entry->path, entry->key, &entry->problem));
 		break;
 	case SCAN_FILE:
 	case SCAN_WAITS:
@@ -211,22 +211,22 @@ static void report_pieces(struct folders *folders)
 	names_sort(pieces); /* and drop repeated ones */
 	for (size_t i = 0; i < pieces->n; i++)
 		worsen_exit(&folders->exit,
-			prove_unknown(folders->run, names_get(pieces, i), "", PROBLEM(IN_PIECES)));
+			report_unknown(folders->run, names_get(pieces, i), "", PROBLEM(IN_PIECES)));
 	names_clear(pieces);
 }
 
 /* Returns the next file in the folders, or NULL at the end, or once the run is asked to stop, which
- * also ends the scan. The caller holds the mutex. */
+ * also ends the scan. */
 static struct candidate *next_candidate_locked(struct folders *folders)
 {
 	struct scan_entry entry;
 	struct problem problem = {0};
-	while (!folders->is_over && !run_is_stopping(folders->run)) {
+	while (!folders->scan_has_ended && !run_is_stopping(folders->run)) {
 		const int got = scan_next(folders->run->files.scan, &entry, &problem);
-		folders->is_over = got <= 0;
+		folders->scan_has_ended = got <= 0;
 		if (got < 0 && got != -ECANCELED)
 			run_fail(folders->run, &problem);
-		if (got <= 0 || !note_if_wanted(folders, &entry))
+		if (got <= 0 || !note_in_folders(folders, &entry))
 			continue;
 		const bool is_file = entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS;
 		if (!is_file || !*entry.key || entry.is_piece) {
@@ -295,7 +295,7 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 	for (size_t i = 0; i < folders->n && !run_is_stopping(folders->run); i++)
 		if (!folders->list[i].has_found)
 			worsen_exit(&folders->exit,
-				prove_unknown(folders->run, folders->list[i].given, "",
+				report_unknown(folders->run, folders->list[i].given, "",
 					PROBLEM("there is no file in it that these options would "
 						"upload")));
 }

@@ -105,6 +105,14 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 	return STEP_OVER;
 }
 
+/* Makes the last call of an s3once_read whose output is not read to its end, which ends the
+ * producer. */
+static void end_producer(const struct s3once_options *o)
+{
+	char unused_failure[1] = "";
+	o->read(o->read_arg, NULL, 0, unused_failure, sizeof unused_failure);
+}
+
 /* Runs the producer to its end. Returns NEXT with a descriptor of the whole output in *ret, or the
  * step to take instead. With options.spool, the output then gets this path. A file with this path
  * counts as whole for the next run, so its content is synced to the disk before. */
@@ -119,8 +127,8 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
 	enum step step = fd < 0 ? fail_unkept_output(worker, file, fd, 0)
 				: read_output(worker, file, fd, &has_ended);
-	if (fd >= 0 && !has_ended) /* the last call, which ends the producer */
-		o->read(o->read_arg, NULL, 0, (char[]){""}, 1);
+	if (fd >= 0 && !has_ended)
+		end_producer(o);
 	if (step != STEP_NEXT) {
 		if (fd >= 0)
 			close(fd);
