@@ -16,6 +16,7 @@
 
 #define SLOTS_MAX    1000
 #define FIRST_NAP_MS 25
+#define YOUNG_NS     NS_PER_S       /* no lock is broken on purpose sooner than this */
 #define PATIENCE_NS  (5 * NS_PER_S) /* a request may take this long even if the wait is over */
 /* The times after which a wait is reported, for the holder and for the answer to a request. */
 #define HELD_SAY_NS   NS_PER_S
@@ -138,8 +139,26 @@ static enum outcome draw_token(struct store_conn *conn, const struct s3once_lock
 	return o;
 }
 
+/* Reads the row of a lock whose token was drawn late. OK if it is still ours. REFUSED if it is not,
+ * and *ret is the present row, or empty. */
+static enum outcome confirm_row(struct acquisition *a, const struct s3once_lock *lock,
+	const char *version, struct item *ret, struct problem *ret_problem)
+{
+	const struct call_limits limits = begin_request(a, clock_boot_ns());
+	item_clear(ret);
+	const enum outcome o = a->conn->store->ops->get(
+		a->conn, lock->row_key.key, READ_CONSISTENT, &limits, ret, ret_problem);
+	const struct lock_row row = dialect_read(a->locks->dialect, ret);
+	const bool is_ours = row.state != ROW_FREE && strcmp(row.version, version) == 0;
+	return o == OUTCOME_ABSENT || (o == OUTCOME_OK && !is_ours) ? OUTCOME_REFUSED : o;
+}
+
 /* Completes a lock whose row we have just written: sets its fencing token, hands it the row's item,
- * and starts its heartbeats. 0, or -errno with a sentence; then take_row() releases the row. */
+ * and starts its heartbeats. 0, or -errno with a sentence; then take_row() releases the row.
+ * -EBUSY: the row is not ours any more, and *item is the present one.
+ *
+ * While the token is drawn, the lock may be broken, and its next holder may draw a lesser token. So
+ * the row is read once more, unless the lock is so young that nobody can have meant to break it. */
 static int complete_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
 {
@@ -148,10 +167,15 @@ static int complete_lock(struct acquisition *a, struct s3once_lock *lock, const 
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
 	lock->token = row.token;
-	if (lock->tokens == S3ONCE_LOCK_TOKENS_COUNTER)
+	if (lock->tokens == S3ONCE_LOCK_TOKENS_COUNTER) {
 		o = draw_token(a->conn, lock, &limits, &lock->token, &problem);
-	else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE)
+		if (o == OUTCOME_OK && clock_boot_ns() - sent_ns >= YOUNG_NS)
+			o = confirm_row(a, lock, version, item, &problem);
+	} else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE) {
 		lock->token = 0;
+	}
+	if (o == OUTCOME_REFUSED)
+		return -EBUSY;
 	if (o != OUTCOME_OK)
 		return lock_request_failed(a->locks, a->error, &problem);
 	if (clock_boot_ns() >= sent_ns + a->lease_ns)

@@ -416,6 +416,51 @@ static void test_tokens_rise(void)
 	end();
 }
 
+static struct s3once_lock *bobs;
+static int note_version(void *arg, const struct s3once_lock_info *info);
+
+/* Anna's lock is a second old by then. */
+static void bob_breaks_it(void)
+{
+	char version[100];
+	wait_for_a_lease();
+	CHECK_INT(s3once_lock_get(bob, "k", NULL, note_version, version, &error), 0);
+	CHECK_INT(s3once_lock_break(bob, "k", NULL, version, &error), 0);
+}
+
+static void bob_breaks_and_takes_it(void)
+{
+	bob_breaks_it();
+	bobs = acquire_by(bob, "k");
+	CHECK(bobs != NULL);
+}
+
+/* A lock that was broken before its token was drawn is not handed out: its token would be greater
+ * than that of the present holder. */
+static void test_broken_before_its_token(void)
+{
+	const struct s3once_lock_request request = {.key = "k"};
+	struct s3once_lock *lock = NULL;
+	begin();
+	hook.plan = ".2";
+	hook.between = bob_breaks_and_takes_it;
+	if (!CHECK_INT(s3once_lock_acquire(anna, &request, &lock, &error), -EBUSY))
+		fprintf(stderr, "\ttoken %llu, bob has %llu\n",
+			(unsigned long long)s3once_lock_token(lock),
+			(unsigned long long)s3once_lock_token(bobs));
+	CHECK_STRING(error.holder, "bob");
+	CHECK_INT(s3once_lock_heartbeat(bobs, &error), 0);
+	end();
+	/* One that nobody has taken since is acquired anew. */
+	begin();
+	hook.plan = ".2";
+	hook.between = bob_breaks_it;
+	CHECK_INT(s3once_lock_acquire(anna, &request, &lock, &error), 0);
+	CHECK_INT(s3once_lock_heartbeat(lock, &error), 0);
+	CHECK_INT(s3once_lock_token(lock), 3);
+	end();
+}
+
 static uint64_t token_of(const struct s3once_lock_request *request, unsigned writes)
 {
 	struct s3once_lock *lock = NULL;
@@ -1238,6 +1283,7 @@ int main(void)
 	test_no_reentrance_into_a_release();
 	test_acquisitions();
 	test_tokens_rise();
+	test_broken_before_its_token();
 	test_where_tokens_come_from();
 	test_refused_requests();
 	test_keys_of_tables();
