@@ -238,7 +238,7 @@ int write_update(const struct item_write *write, struct item *item)
 	const int error = item_apply(item, write->changes, write->n_changes);
 	if (error || !write->increments)
 		return error;
-	if (item_number(item, write->increments, &n) == -EINVAL)
+	if (item_number(item, write->increments, &n) == -EINVAL || n == INT64_MAX)
 		return -EBADMSG;
 	return item_set_number(item, write->increments, n + 1);
 }

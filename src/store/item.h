@@ -109,7 +109,7 @@ bool write_only_creates(const struct item_write *write);
  * the conditions of the write. If `found` is false, `present` is empty. */
 bool write_conditions_met(const struct item_write *write, const struct item *present, bool found);
 /* Applies an update to the current item. 0, -ENOMEM, or -EBADMSG if the attribute to be counted is
- * not a number. After an error the item may be half changed. */
+ * not a number, or cannot become greater. After an error the item may be half changed. */
 int write_update(const struct item_write *write, struct item *item);
 /* Whether the write is a put whose only condition is that the item is absent. */
 bool write_puts_if_absent(const struct item_write *write, const char *pk_name);

@@ -612,12 +612,12 @@ static void test_rows_that_cannot_be_understood(void)
 	end();
 }
 
-static void test_a_damaged_counter(void)
+static void check_damaged_counter(const char *number)
 {
 	begin();
 	struct store_conn *conn;
 	struct problem problem;
-	const struct change damage[] = {{DIALECT_TOKEN, VALUE_NUMBER, "-5", 0}};
+	const struct change damage[] = {{DIALECT_TOKEN, VALUE_NUMBER, number, 0}};
 	const struct item_write write = {.changes = damage, .n_changes = 1, .or_absent = true};
 	if (store_conn_new(bob->store, &conn))
 		abort();
@@ -626,10 +626,17 @@ static void test_a_damaged_counter(void)
 		OUTCOME_OK);
 	store_conn_free(conn);
 	CHECK(!acquire_by(anna, "k"));
-	CHECK(strstr(error.text, "counter beside the lock is damaged") != NULL);
+	CHECK(strstr(error.text, "damaged") != NULL);
 	bob->tokens = S3ONCE_LOCK_TOKENS_NONE;
 	CHECK(bob_gets("k")); /* what anna had written is released */
 	end();
+}
+
+static void test_a_damaged_counter(void)
+{
+	check_damaged_counter("-5");
+	check_damaged_counter("9223372036854775807"); /* there is no greater one */
+	check_damaged_counter("9223372036854775808");
 }
 
 /* The holder counts its lease from before its write. If all of it has passed, it has nothing. */
