@@ -1,6 +1,7 @@
 /* The queue of the events of a client's locks. An application reads them when a file descriptor is
  * readable, or a thread of the queue calls the application's callback with them. */
 #include "base/log.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "base/wait_until.h"
 #include "lock/lock_client.h"
@@ -28,7 +29,7 @@ void lock_events_add(void *arg, enum lease_event event, const char *text, const 
 	struct lock_events *events = &lock->locks->events;
 	struct lock_event *e = calloc(1, sizeof *e);
 	if (!e) {
-		log_error("lock %.100s: %s (and no memory to report it)", lock->key, text);
+		log_error("lock %s: %s (and no memory to report it)", quote(lock->key).text, text);
 		return;
 	}
 	e->event = (struct s3once_lock_event){.type = (enum s3once_lock_event_type)event,
