@@ -80,10 +80,10 @@ struct lock_write {
 	const void *data; /* NULL: none */
 	size_t data_bytes;
 };
+/* Room for the changes of the dialect, and for at most 20 attributes of the request. */
+#define LOCK_CHANGES_MAX 40
 /* The changes that one write makes. A value points into the struct lock_write, to the caller's
  * data, or to `lease` or `expires` below. So the struct must not be moved once it is filled. */
-/* The changes of the dialect, and at most 20 attributes of the request. */
-#define LOCK_CHANGES_MAX 40
 struct lock_changes {
 	struct change list[LOCK_CHANGES_MAX];
 	size_t n;

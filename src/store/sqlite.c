@@ -393,8 +393,8 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *want
 }
 
 /* Moves the item of an op that yields at most one to *ret: the result of a get, the present item of
- * a refused write, or the new one of a write that `shows`. Returns the outcome of the op, or that
- * of reading the item. */
+ * a refused write, or the new one of a write that `returns_item`. Returns the outcome of the op, or
+ * that of reading the item. */
 static enum outcome take_single(
 	struct items_op *op, enum outcome outcome, struct item *ret, struct problem *ret_problem)
 {

@@ -409,7 +409,7 @@ static int perform_write(struct items *items, struct items_op *op)
 	if (op->outcome == OUTCOME_OK && !write_conditions_met(write, &item, found))
 		op->outcome = OUTCOME_REFUSED;
 	else
-		text_reset(&op->rows); /* only a refusal or `shows` returns a row */
+		text_reset(&op->rows); /* only a refusal or `returns_item` returns a row */
 	if (op->outcome == OUTCOME_OK)
 		rc = write->removes ? delete_row(items, op->key)
 				    : write_row(items, op, &item, found);
