@@ -51,7 +51,7 @@ struct items_op {
 	enum outcome outcome;
 	struct problem problem; /* set for outcomes other than OK, ABSENT and REFUSED */
 	/* Owned: the rows found, the present row after REFUSED, or the new row of a write that
-	 * `shows`. */
+	 * `returns_item`. */
 	struct text rows;
 	bool more; /* for QUERY and COMPACT: there is more to do */
 };
