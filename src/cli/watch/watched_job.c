@@ -11,82 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* If this many paths wait, the folder of a file waits in its place, once for all files in it. */
-#define PENDING_MAX 1000
-
-static void pending_clear(struct pending_paths *pending)
-{
-	for (size_t i = 0; i < pending->n; i++)
-		free(pending->paths[i].path);
-	free(pending->paths);
-	*pending = (struct pending_paths){.due_ns = UINT64_MAX};
-}
-
-/* Why a path waits: a pass has found its file waiting, or it was touched since. */
-enum pending_since { SINCE_PASS, SINCE_TOUCH };
-
-/* Returns the index of a path, or else of the place where it is to be inserted. */
-static size_t pending_find(const struct pending_paths *pending, const char *path)
-{
-	size_t from = 0, to = pending->n; /* the index is not less and not more */
-	while (from < to) {
-		const size_t middle = from + (to - from) / 2;
-		if (strcmp(pending->paths[middle].path, path) < 0)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
-}
-
-/* Lets a path wait until due_ns. A path that waits already keeps its time: if its file is written
- * to meanwhile, that is noticed at that time. */
-static void pending_add(
-	struct pending_paths *pending, const char *path, uint64_t due_ns, enum pending_since since)
-{
-	const bool is_new = since == SINCE_TOUCH;
-	char *copy = must_have(pending->n < PENDING_MAX ? strdup(path) : path_folder(path));
-	const size_t at = pending_find(pending, copy);
-	/* For a path that keeps its time, this may be too early. check_due() sets it right. */
-	if (due_ns < pending->due_ns)
-		pending->due_ns = due_ns;
-	if (at < pending->n && strcmp(pending->paths[at].path, copy) == 0) {
-		pending->paths[at].is_new |= is_new;
-		free(copy);
-		return;
-	}
-	if (pending->n == pending->cap) {
-		pending->cap = 2 * pending->cap + 16;
-		pending->paths = must_have(
-			reallocarray(pending->paths, pending->cap, sizeof *pending->paths));
-	}
-	struct pending_path *place = pending->paths + at;
-	memmove(place + 1, place, (pending->n++ - at) * sizeof *place);
-	*place = (struct pending_path){.path = copy, .due_ns = due_ns, .is_new = is_new};
-}
-
 #define MIN_AGE_MS     10000          /* default of --min-age */
 #define FIRST_RETRY_NS (5 * NS_PER_S) /* the wait after the first pass that failed */
 #define SAID_BYTES_MAX (16U << 10)    /* a message without room here is repeated in each pass */
 #define LONGEST_TIMES  5              /* see has_lasted_enough() */
 /* Added to each wait, since a time stamp of a file may be a little late. */
 #define TOUCH_DELAY_NS (100 * NS_PER_MS)
-
-static void add_touched(void *arg, const char *path)
-{
-	struct touched *touched = arg;
-	touched->paths =
-		must_have(reallocarray(touched->paths, touched->n + 1, sizeof *touched->paths));
-	touched->paths[touched->n++] = must_have(strdup(path));
-}
-
-static void touched_clear(struct touched *touched)
-{
-	while (touched->n)
-		free((char *)(uintptr_t)touched->paths[--touched->n]);
-	free(touched->paths);
-	*touched = (struct touched){0};
-}
 
 /* Refuses options that are for a single run, or that need a decision of a person. Returns 0, or
  * -EINVAL after an error was logged. */
@@ -169,8 +99,9 @@ static void on_touched(void *arg, const char *path)
 /* Returns the time at which a pass can take a path that is due at now_ns: now_ns, or a later time
  * if the file was written to meanwhile, or UINT64_MAX if it is gone. With --live, a pass takes a
  * file even while it is being written, and uploads its new lines. */
-static uint64_t postponed_ns(const struct watched *watched, const char *path, uint64_t now_ns)
+static uint64_t postponed_ns(void *arg, const char *path, uint64_t now_ns)
 {
+	const struct watched *watched = arg;
 	struct stat st;
 	if (lstat(path, &st)) /* the pass reports any error but ENOENT */
 		return errno == ENOENT ? UINT64_MAX : now_ns;
@@ -180,68 +111,16 @@ static uint64_t postponed_ns(const struct watched *watched, const char *path, ui
 	return (is_at_rest || needs_no_rest) ? now_ns : due_boot_ns(watched, at_rest_ns);
 }
 
-/* Keeps a path, as one of the first *kept ones. pending->due_ns becomes the least due_ns of them.
- */
-static void keep_path(struct pending_paths *pending, size_t *kept, struct pending_path at)
-{
-	if (at.due_ns < pending->due_ns)
-		pending->due_ns = at.due_ns;
-	pending->paths[(*kept)++] = at;
-}
-
-/* Checks the waiting paths that are due at now_ns. Those that are due after this call, too, are at
- * rest. A path that is gone is dropped. A file that was written to meanwhile becomes due when it
- * may be at rest. Its is_new is then false, as it is for a file that a pass found too young. */
-static void check_due(struct watched *watched, uint64_t now_ns)
-{
-	struct pending_paths *pending = &watched->pending;
-	size_t kept = 0;
-	if (pending->due_ns > now_ns) /* the least due_ns of all paths */
-		return;
-	pending->due_ns = UINT64_MAX;
-	for (size_t i = 0; i < pending->n; i++) {
-		struct pending_path at = pending->paths[i];
-		if (at.due_ns <= now_ns) {
-			at.due_ns = postponed_ns(watched, at.path, now_ns);
-			at.is_new = at.is_new && at.due_ns == now_ns;
-		}
-		if (at.due_ns == UINT64_MAX) { /* it is gone */
-			free(at.path);
-			continue;
-		}
-		keep_path(pending, &kept, at);
-	}
-	pending->n = kept;
-}
-
 /* Whether any waiting path is at rest. */
 static bool has_rested(struct watched *watched)
 {
-	const uint64_t now_ns = clock_boot_ns();
-	check_due(watched, now_ns);
-	return watched->pending.due_ns <= now_ns;
+	return pending_check(&watched->pending, clock_boot_ns(), postponed_ns, watched, NULL);
 }
 
 /* Moves all waiting paths that are at rest to *ret. */
-static void take_rested(struct watched *watched, struct touched *ret)
+static void take_rested(struct watched *watched, struct path_list *ret)
 {
-	struct pending_paths *pending = &watched->pending;
-	const uint64_t now_ns = clock_boot_ns();
-	size_t kept = 0;
-	check_due(watched, now_ns);
-	if (pending->due_ns > now_ns)
-		return;
-	pending->due_ns = UINT64_MAX;
-	for (size_t i = 0; i < pending->n; i++) {
-		const struct pending_path at = pending->paths[i];
-		if (at.due_ns <= now_ns) {
-			add_touched(ret, at.path);
-			free(at.path);
-			continue;
-		}
-		keep_path(pending, &kept, at);
-	}
-	pending->n = kept;
+	pending_check(&watched->pending, clock_boot_ns(), postponed_ns, watched, ret);
 }
 
 /* Plans a pass over all files for this time, unless one is planned for an earlier time. */
@@ -275,7 +154,8 @@ uint64_t watched_due_ns(const struct watched *watched)
 {
 	if (has_unfinished_pass(watched))
 		return 0;
-	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : watched->pending.due_ns;
+	const uint64_t due_ns =
+		is_held_up(watched) ? UINT64_MAX : pending_due_ns(&watched->pending);
 	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
 }
 
@@ -397,7 +277,6 @@ int watched_new(const char *name, int argc, char *const *argv,
 		o->min_age_ms = MIN_AGE_MS;
 	o->no_wait = 1;
 	watched->min_age_ns = o->min_age_ms * NS_PER_MS;
-	watched->pending.due_ns = UINT64_MAX;
 	watched->pass = (struct push_pass){.waits = on_waiting,
 		.gives_way = gives_way,
 		.arg = watched,
@@ -417,15 +296,15 @@ void watched_free(struct watched *watched)
 	pending_clear(&watched->pending);
 	text_clear(&watched->pass.printed_warnings);
 	text_clear(&watched->pass.printed_errors);
-	touched_clear(&watched->left);
+	path_list_clear(&watched->left);
 	metrics_clear(&watched->pass.metrics);
 	job_close(&watched->job);
 	free(watched);
 }
 
-/* Runs push over the paths in `touched`, or over all files if that is NULL, and adds to the sums.
+/* Runs push over these paths, or over all files if that is NULL, and adds to the sums.
  * Returns the exit code, which does not count if the pass gave way (pass.ret_gave_way). */
-static int run_pass(struct watched *watched, const struct touched *touched)
+static int run_pass(struct watched *watched, const struct path_list *paths)
 {
 	struct push_options *options = &watched->job.options;
 	watched->began_wall_ns = clock_wall_ns();
@@ -433,8 +312,8 @@ static int run_pass(struct watched *watched, const struct touched *touched)
 	/* While an earlier pass has to continue, the metrics show that not everything is done. */
 	watched->pass.whole_code =
 		has_unfinished_pass(watched) ? S3ONCE_EXIT_LIMIT : watched->whole_code;
-	options->run.folders = touched ? touched->paths : NULL;
-	options->run.n_folders = touched ? touched->n : 0;
+	options->run.folders = paths ? paths->paths : NULL;
+	options->run.n_folders = paths ? paths->n : 0;
 	job_set_variables(&watched->job);
 	const int code = push_run(options, &watched->pass);
 	job_unset_variables(&watched->job);
@@ -448,8 +327,8 @@ static int run_pass(struct watched *watched, const struct touched *touched)
 	}
 	watched->is_ready = code != S3ONCE_EXIT_USAGE && code != S3ONCE_EXIT_SETUP &&
 			    code != S3ONCE_EXIT_FENCED;
-	watched->sums.whole += touched == NULL;
-	watched->sums.some += touched != NULL;
+	watched->sums.whole += paths == NULL;
+	watched->sums.some += paths != NULL;
 	watched->sums.failed += code != S3ONCE_EXIT_OK;
 	return code;
 }
@@ -485,16 +364,14 @@ static void pass_over_all(struct watched *watched)
 		watched->retry_ns = 0;
 }
 
-/* Makes a pass over these paths, which the caller frees. If it gives way, copies of all of them are
- * kept for its continuation, which skips files done by then. A pass that succeeds leaves
- * watched->code as it is, since only a pass over all files shows that an earlier failure is
- * over. */
-static void pass_over_some(struct watched *watched, struct touched touched)
+/* Makes a pass over these paths. If it gives way, all of them are moved to those that are left for
+ * its continuation, which skips files done by then. A pass that succeeds leaves watched->code as it
+ * is, since only a pass over all files shows that an earlier failure is over. */
+static void pass_over_some(struct watched *watched, struct path_list *paths)
 {
-	const int code = run_pass(watched, &touched);
+	const int code = run_pass(watched, paths);
 	if (watched->pass.ret_gave_way) {
-		for (size_t i = 0; i < touched.n; i++)
-			add_touched(&watched->left, touched.paths[i]);
+		path_list_move(&watched->left, paths);
 	} else if (code) {
 		watched->code = code;
 		plan_retry(watched);
@@ -506,8 +383,8 @@ static void pass_over_some(struct watched *watched, struct touched touched)
  * nothing is due, there is no pass. */
 static void pass_over_due(struct watched *watched)
 {
-	struct touched paths = watched->left; /* those of a pass over some files that gave way */
-	watched->left = (struct touched){0};
+	struct path_list paths = {0};
+	path_list_move(&paths, &watched->left); /* those of a pass over some files that gave way */
 	watched->last_pass = PASS_ENDED;
 	take_rested(watched, &paths);
 	/* next_whole_ns is 0, and so it is due, if a pass over all files gave way. */
@@ -515,20 +392,20 @@ static void pass_over_due(struct watched *watched)
 	if (all_are_due || (paths.n && needs_all(watched)))
 		pass_over_all(watched);
 	else if (paths.n)
-		pass_over_some(watched, paths);
-	touched_clear(&paths);
+		pass_over_some(watched, &paths);
+	path_list_clear(&paths);
 }
 
 void watched_pass(struct watched *watched)
 {
-	struct touched rested = {0};
+	struct path_list rested = {0};
 	watched->pass.ret_gave_way = false; /* pass_over_due() may find that nothing is due */
 	if (watched->last_pass == PASS_GAVE_WAY && !needs_all(watched))
 		take_rested(watched, &rested);
 	if (rested.n) {
 		/* The earlier pass continues after this one, even if this one gives way, too. So it
 		 * comes to its end. */
-		pass_over_some(watched, rested);
+		pass_over_some(watched, &rested);
 		watched->last_pass = PASS_GOES_ON;
 	} else {
 		pass_over_due(watched);
@@ -537,7 +414,7 @@ void watched_pass(struct watched *watched)
 	/* While a pass still has to continue, errors that were printed are not repeated. */
 	if (!has_unfinished_pass(watched))
 		text_reset(&watched->pass.printed_errors);
-	touched_clear(&rested);
+	path_list_clear(&rested);
 }
 
 void watched_drain(struct watched *watched, uint64_t until_ns)
@@ -559,8 +436,6 @@ bool watched_leaves_files(const struct watched *watched)
 {
 	/* next_whole_ns is 0 before the first pass, and while a pass over all files has to go on.
 	 */
-	bool waits = has_unfinished_pass(watched) || !watched->next_whole_ns;
-	for (size_t i = 0; i < watched->pending.n; i++)
-		waits |= watched->pending.paths[i].is_new;
-	return waits;
+	return has_unfinished_pass(watched) || !watched->next_whole_ns ||
+	       pending_has_new(&watched->pending);
 }

@@ -3,6 +3,7 @@
  * thread at a time. */
 #pragma once
 #include "cli/push/push_command.h"
+#include "cli/watch/pending_paths.h"
 #include "cli/watch/watch_folders.h"
 
 /* The sums over all passes of a job. */
@@ -21,27 +22,6 @@ struct watched_service {
 	 * thread that makes the passes or by threads of a run, one call at a time. */
 	void (*sign)(void *arg);
 	void *arg;
-};
-
-/* A path that is not at rest yet: a file or folder that was touched, or a file that was too young
- * in a pass. */
-struct pending_path {
-	char *path;
-	uint64_t due_ns; /* clock_boot_ns() at which it is checked */
-	bool is_new;     /* touched and not yet checked: see watched_leaves_files() */
-};
-
-/* All waiting paths, sorted. */
-struct pending_paths {
-	struct pending_path *paths;
-	size_t n, cap;
-	uint64_t due_ns; /* no path is due before this; UINT64_MAX: nothing waits */
-};
-
-/* The paths of a pass over some files. It owns them. */
-struct touched {
-	const char **paths;
-	size_t n;
 };
 
 /* The amount that the current pass has stored so far, and the time of the last progress. */
@@ -88,7 +68,7 @@ struct watched {
 	int64_t began_wall_ns; /* beginning of the current pass */
 	struct stored stored;  /* the amount that the current pass has stored */
 	enum last_pass last_pass;
-	struct touched left;   /* the paths of the pass that gave way */
+	struct path_list left; /* the paths of the pass that gave way */
 	uint64_t last_sign_ns; /* time of the last sign of life */
 };
 

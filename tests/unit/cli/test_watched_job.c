@@ -140,7 +140,7 @@ static void test_due(void)
 			unlink(file);
 		bool ok = CHECK_INT(pending->n, 1);
 		if (ok) {
-			pending->due_ns = pending->paths[0].due_ns = 1;
+			pending->paths[0].due_ns = 1;
 			pending->paths[0].is_new = true;
 			ok &= CHECK_INT(watched_wants_turn(watched), rows[i].wants_turn);
 			ok &= CHECK_INT(pending->n, rows[i].goes_on);
@@ -212,29 +212,6 @@ static void test_lost_events(void)
 	watched_free(watched);
 }
 
-/* Each path waits once, in order. If too many wait, their folder does instead, once. */
-static void test_many(void)
-{
-	struct watched *watched = open_job(false);
-	const struct pending_paths *pending = &watched->pending;
-	char name[96];
-	for (unsigned i = 0; i < 1010; i++) {
-		/* 7 has no divisor in common with 1010, so this is each name once, out of order. */
-		snprintf(name, sizeof name, "%s/%04u", tree, i * 7 % 1010);
-		write_file(name, clock_wall_ns());
-		watched->pass.waits(watched->pass.arg, name);
-		CHECK_INT(pending->n, i < 1000 ? i + 1 : 1001);
-		if (i < 999)
-			watched->pass.waits(watched->pass.arg, name);
-		CHECK_INT(pending->n, i < 1000 ? i + 1 : 1001);
-		unlink(name);
-	}
-	CHECK_STRING(pending->paths[0].path, tree);
-	for (size_t i = 1; i < pending->n; i++)
-		CHECK(strcmp(pending->paths[i - 1].path, pending->paths[i].path) < 0);
-	watched_free(watched);
-}
-
 int main(void)
 {
 	if (!CHECK(mkdtemp(folder) != NULL))
@@ -251,7 +228,6 @@ int main(void)
 	test_again();
 	test_earlier_one();
 	test_lost_events();
-	test_many();
 	unlink(conf);
 	unlink(link_path);
 	rmdir(tree);

@@ -96,7 +96,7 @@ static void add_rested(struct watched *watched, const char *name)
 	watched->pass.waits(watched->pass.arg, path);
 	watched->began_wall_ns = began_wall_ns;
 	for (size_t i = 0; i < pending->n; i++)
-		pending->paths[i].due_ns = pending->due_ns = 1;
+		pending->paths[i].due_ns = 1;
 }
 
 /* Checks that the next pass is due after so many seconds. */
@@ -264,7 +264,7 @@ static void test_giving_way(void)
 
 	/* Such a pass includes the files that are too young, too: it is told of them again. */
 	add_rested(watched, "a");
-	watched->pending.due_ns = watched->pending.paths[0].due_ns = UINT64_MAX - 1;
+	watched->pending.paths[0].due_ns = UINT64_MAX - 1;
 	watched->next_whole_ns = 1;
 	pass(watched, 0, false, "all");
 	CHECK_INT(watched->pending.n, 0);
