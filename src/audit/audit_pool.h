@@ -19,8 +19,9 @@ struct audit_place {
 	struct store *store; /* NULL: no marks are needed */
 	const struct mark_space *space;
 	struct s3 *s3; /* NULL: no objects are needed */
-	/* For audit_check_bucket(): NULL, or a NULL-terminated list of headers, each with a
-	 * customer's key (SSE-C) with which objects may be encrypted. */
+	/* For audit_check_bucket(), forget and gc: NULL, or a NULL-terminated list of headers, each
+	 * with a customer's key (SSE-C) with which objects may be encrypted. forget and gc use the
+	 * first. */
 	const struct s3_headers *const *keys;
 	struct call_limits limits; /* limits of each request */
 	/* The caller's connections, for working on items itself if no thread can be started. */

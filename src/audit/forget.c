@@ -35,6 +35,12 @@ enum outcome subject_forget(const struct subject *subject, struct problem *ret_p
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
+const struct s3_headers *subject_headers(const struct subject *subject)
+{
+	const struct s3_headers *const *keys = subject->clearing->place.keys;
+	return keys ? *keys : NULL;
+}
+
 /* Returns the reason that protects this mark from being forgotten, as a clause; NULL: there is
  * none. */
 static const char *reason_protected(const struct mark *mark)
@@ -78,7 +84,7 @@ static enum outcome check_object_is_gone(const struct subject *subject, enum nam
 	bool *ret_is_gone, struct problem *ret_problem)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	const struct s3_target target = {.key = object};
+	const struct s3_target target = {.key = object, .headers = subject_headers(subject)};
 	struct s3_object now = {0};
 	snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);
 	const enum outcome o = s3_head_object(

@@ -91,6 +91,8 @@ struct subject {
 	struct mark mark;
 	const char *suffix; /* as in struct mark_report */
 };
+/* Returns the headers for requests about the mark's object, with the key for SSE-C; NULL: none. */
+const struct s3_headers *subject_headers(const struct subject *subject);
 /* Reports the fate of the mark. */
 void subject_report(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem);

@@ -97,7 +97,7 @@ enum abort_choice { ABORT_ALLOWED, ABORT_FORBIDDEN, ABORT_UNKNOWN };
  * size of a compressed upload is unknown, so any size counts. */
 static enum abort_choice choose_abort(struct upload_abort *a)
 {
-	const struct s3_target target = {.key = a->object};
+	const struct s3_target target = {.key = a->object, .headers = subject_headers(a->subject)};
 	struct s3_object now = {0};
 	const enum outcome o =
 		s3_head_object(a->subject->conns->s3, &target, &a->limits, &now, &a->problem);
@@ -120,7 +120,7 @@ static int count_part(void *arg, const struct s3_part *part)
 /* Counts the parts of the upload. OK: S3 has the upload. NO_UPLOAD: the upload is gone. */
 static enum outcome count_parts(struct upload_abort *a, unsigned *ret_parts)
 {
-	const struct s3_target target = {.key = a->object};
+	const struct s3_target target = {.key = a->object, .headers = subject_headers(a->subject)};
 	*ret_parts = 0;
 	return s3_list_parts(a->subject->conns->s3, &target, a->claim.upload.id, &a->limits,
 		count_part, ret_parts, &a->problem);

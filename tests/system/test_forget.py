@@ -245,3 +245,22 @@ def test_stopped(s3once, s3, bucket, tree, marks, s3_wire):
     assert run.code == 143 and "stopping" in run.err and "error" not in run.err, run
     assert [(event["event"], event["forgotten"], event["failed"]) for event in run.events] == [("forget", 0, 0)], run
     assert len(keys_of(marks)) == 4
+
+
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_missing_among_objects_with_a_customers_key(s3once, rgw, bucket, tree, tmp_path, how):
+    """With the key (SSE-C), the bucket is recognised, and each object is asked for. Without it, nothing is forgotten."""
+    (tmp_path / "key").write_bytes(bytes(range(32)))
+    s3once.environment |= {"AWS_ENDPOINT_URL_S3": rgw.tls_endpoint, "AWS_CA_BUNDLE": str(rgw.ca)}
+    key = ["--sse-c-key-file", tmp_path / "key"]
+    assert s3once("push", tree, f"s3://{bucket}", *key).code == 0
+    rgw.client.delete_object(Bucket=bucket, Key="a.txt")
+    forget = ["forget", "--missing", "--yes", f"s3://{bucket}"]
+    run = s3once(*forget)
+    assert run.code == 3 and "keys that are given" in run.err, run
+    if how == "variable":
+        s3once.environment["S3ONCE_SSE_C_KEY_FILE"] = key.pop()
+        key = []
+    run = s3once(*forget, *key)
+    assert run.code == 0 and run.err == "", run
+    assert run.out == f"forgotten: s3://{bucket}/a.txt\nforgot 1 mark, kept 0\n"

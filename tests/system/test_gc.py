@@ -9,6 +9,7 @@ import pytest
 from tests import packed_items
 from tests.faults import faults
 from tests.faults.http1 import Reply
+from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, make_tree
 from tests.system.pushing import counts, marks_of, told
 
@@ -154,6 +155,25 @@ def test_upload_that_was_to_replace_a_version_of_the_same_size(s3once, s3, bucke
     assert s3.get(bucket, "large") == before
     assert s3once("push", *PARTS, "--if-changed=replace", tree, f"s3://{bucket}").code == 0
     s3.assert_same(tree, bucket)
+
+
+def test_upload_that_was_to_replace_an_object_with_a_customers_key(s3once, rgw, bucket, tree, tmp_path):
+    """S3 says only to those with the key (SSE-C) which version the object is."""
+    key = tmp_path / "key"
+    key.write_bytes(bytes(range(32)))
+    push = ["push", *PARTS, tree, f"s3://{bucket}", "--sse-c-key-file", key]
+    with Proxy(rgw, "s3", tmp_path / "proxy", tls=True) as proxy:
+        s3once.environment |= {"AWS_ENDPOINT_URL_S3": proxy.endpoint, "AWS_CA_BUNDLE": str(proxy.ca)}
+        assert s3once(*push).code == 0
+        (tree / "large").write_bytes(bytes(11 * MIB))
+        proxy.add(faults.kill_after, "UploadPart", nth=2)
+        assert s3once.start(*push, "--if-changed=replace").wait().code in (1, -9)
+        proxy.clear()
+        assert rgw.uploads(bucket)
+        run = gc(s3once, bucket, "--sse-c-key-file", key)
+        assert run.code == 0 and end(run) == {"aborted": 1} and not rgw.uploads(bucket), run
+        listings = [{name.lower() for name in each.headers} for each in proxy.history if each.kind == "ListParts"]
+        assert listings and all("x-amz-server-side-encryption-customer-key" in each for each in listings)
 
 
 @SQLITE

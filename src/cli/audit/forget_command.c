@@ -45,7 +45,8 @@ static const struct command forget_command = {
 		 "it again, and does not send content that S3 already has. A mark that a run\n"
 		 "holds or changes meanwhile stays.\n",
 	.groups = (const struct option_group[]){{"Which marks", which_options}, {NULL}},
-	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_JSON,
+	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_KEY_FILE |
+		  SHARES_JSON,
 	.conflicts = conflicts,
 	.examples = "  s3once forget s3://my-bucket/photos/2024/a.jpg\n"
 		    "  s3once forget --missing --yes s3://my-bucket/photos\n"

@@ -48,7 +48,8 @@ static const struct command gc_command = {
 		"an SQLite file. Never touches objects, uploads without a mark, or anything of an\n"
 		"uploader that may still be running.\n",
 	.groups = (const struct option_group[]){{"What to clean up", what_options}, {NULL}},
-	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_JSON,
+	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_KEY_FILE |
+		  SHARES_JSON,
 	.examples =
 		"  s3once gc s3://my-bucket\n"
 		"  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n\n"
