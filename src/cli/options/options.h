@@ -43,6 +43,9 @@ struct option {
 	char letter;      /* 0: none; only an option without a value has one */
 	bool is_secret;   /* config does not show its value */
 	bool removes;     /* it makes a command remove something, so no message proposes it */
+	/* A second value on the command line is refused. It would replace the first one without a
+	 * word, where people mean both: two jobs that are to be verified, or two lists of files. */
+	bool only_once;
 	enum option_type type;
 	size_t offset;        /* offset of its field in the group's values */
 	const char *argument; /* placeholder of the value in --help; NULL: it takes no value */
@@ -57,9 +60,6 @@ struct option {
 	/* Its line on the first screen of help, or "" if `help` is short enough. NULL: the first
 	 * screen omits the option, which few people need. */
 	const char *brief;
-	/* A second value on the command line is refused. It would replace the first one without a
-	 * word, where people mean both: two jobs that are to be verified, or two lists of files. */
-	bool only_once;
 };
 
 /* Initialisers of a struct option. `field` is its offset, `word` the placeholder of the value in
