@@ -207,18 +207,17 @@ static struct option_variable name_as_given(const struct job *job, const char *o
 	return as;
 }
 
-/* Adds an error of the run's options. If the sentence begins with an option, as in "--min-size is
- * more than …", the error is reported with the line that sets this option. Without such a line, a
- * variable or the command line has set it, and the sentence names the option as it was given there.
+/* Adds an error of the run's options. If the sentence begins with an option, the error is reported
+ * with the line that sets this option. Without such a line, a variable or the command line has set
+ * it, and the sentence names the option as it was given there.
  */
 static void add_option_error(struct job *job, const char *sentence)
 {
-	char name[64] = ""; /* name of the option; "" is none */
-	sscanf(sentence, "--%63[a-z0-9-]", name);
+	char name[OPTION_NAME_MAX + 1];
+	const char *rest = option_skip_in_sentence(sentence, name);
 	const struct job_line *line = job_line_of(job, name);
 	if (!line && *name)
-		add_error(job, 0, "%s%s", name_as_given(job, name).name,
-			sentence + strlen("--") + strlen(name));
+		add_error(job, 0, "%s%s", name_as_given(job, name).name, rest);
 	else
 		add_error(job, line ? line->number : 0, "%s", sentence);
 }

@@ -494,16 +494,22 @@ int options_take_variables(const struct command *command, struct problem *ret_pr
 	return error;
 }
 
+const char *option_skip_in_sentence(const char *sentence, char ret_name[static OPTION_NAME_MAX + 1])
+{
+	*ret_name = '\0';
+	sscanf(sentence, "--%63[a-z0-9-]", ret_name);
+	return *ret_name ? sentence + strlen("--") + strlen(ret_name) : sentence;
+}
+
 void options_name_variable(const struct command *command, struct problem *problem)
 {
 	const struct problem as_option = *problem;
-	char name[64] = ""; /* name of the option; "" is none */
+	char name[OPTION_NAME_MAX + 1];
 	struct option_match match;
-	sscanf(as_option.text, "--%63[a-z0-9-]", name);
+	const char *rest = option_skip_in_sentence(as_option.text, name);
 	if (options_find(command, name, &match) &&
 		command->given[match.index] == SET_IN_ENVIRONMENT)
-		problem_set(problem, "%s%s", option_variable(match.option).name,
-			as_option.text + strlen("--") + strlen(name));
+		problem_set(problem, "%s%s", option_variable(match.option).name, rest);
 }
 
 /* Whether a variable is that of an option. S3ONCE_TAG_3 counts only if S3ONCE_TAG_2 is set: the

@@ -190,8 +190,15 @@ void options_take_list_variables(const struct command *command);
 /* The same for all other options, unless option_is_overridden(). Call it after the file and the
  * command line have been read. Returns 0, or -EINVAL with a sentence. */
 int options_take_variables(const struct command *command, struct problem *ret_problem);
-/* If the sentence begins with an option that only the environment has set, as in "--min-size is
- * more than …", it begins with the name of the variable from then on. */
+/* The most bytes of an option's name. */
+enum { OPTION_NAME_MAX = 63 };
+/* Returns the rest of a sentence after the option with which it begins, as in "--min-size is more
+ * than …", and sets ret_name to the name of the option. If it begins with none, returns the whole
+ * sentence, and the name is "". */
+const char *option_skip_in_sentence(
+	const char *sentence, char ret_name[static OPTION_NAME_MAX + 1]);
+/* If the sentence begins with an option that only the environment has set, it begins with the name
+ * of the variable from then on. */
 void options_name_variable(const struct command *command, struct problem *problem);
 /* Whether "NAME=VALUE" of the environment looks like the variable of an option (the name begins
  * with S3ONCE_, and the value is not empty), but belongs to none. */
