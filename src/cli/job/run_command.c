@@ -1,6 +1,7 @@
 /* `s3once run` runs the jobs that files describe, one after another. job.h reads and checks a job,
  * and push_run() runs it. The files of all jobs are checked before the first job begins.
  * `s3once watch` uses the functions jobs_*(), too. */
+#include "base/files.h"
 #include "base/log.h"
 #include "base/must_have.h"
 #include "cli/commands.h"
@@ -10,7 +11,6 @@
 #include "scan/open.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 int jobs_worse_code(int a, int b)
 {
@@ -37,10 +37,7 @@ bool jobs_report_shared_metrics(const char *command, const struct job *a, const 
 
 void jobs_warn_of_shared_name(const char *command, const struct job *a, const struct job *b)
 {
-	struct stat st, other;
-	const bool is_same_file = stat(a->path, &st) == 0 && stat(b->path, &other) == 0 &&
-				  st.st_dev == other.st_dev && st.st_ino == other.st_ino;
-	if (strcmp(a->name, b->name) == 0 && !is_same_file)
+	if (strcmp(a->name, b->name) == 0 && !same_file(a->path, b->path))
 		log_warning(
 			"%s: %s and %s are jobs of one name, so that fleet and status show only "
 			"the one that ended last: rename one of the files",
