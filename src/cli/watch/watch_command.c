@@ -271,6 +271,13 @@ static void reload(struct watch *watch)
 	service_notify_say(&watch->service, "READY=1\n");
 }
 
+/* Reads what the kernel has reported about the folders of all jobs. */
+static void read_folders(struct watch *watch)
+{
+	for (size_t i = 0; i < watch->n; i++)
+		watched_read(watch->jobs[i]);
+}
+
 /* Waits until something happens in a folder, a signal comes, a job is due, or the watchdog needs a
  * sign of life. */
 static void wait_for_work(struct watch *watch)
@@ -288,8 +295,7 @@ static void wait_for_work(struct watch *watch)
 	const struct timespec timeout = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
 	/* Whatever ended the wait, all folders are read. */
 	ppoll(watch->fds, watch->n, &timeout, &watch->unblocked);
-	for (size_t i = 0; i < watch->n; i++)
-		watched_read(watch->jobs[i]);
+	read_folders(watch);
 	send_sign_of_life(watch);
 }
 
@@ -407,8 +413,7 @@ static int serve(struct watch *watch)
 			wait_for_work(watch);
 	}
 	/* If the signal came during a pass, files that were touched since its beginning wait. */
-	for (size_t i = 0; i < watch->n; i++)
-		watched_read(watch->jobs[i]);
+	read_folders(watch);
 	service_notify_say(&watch->service, "STOPPING=1\n");
 	drain(watch);
 	thread_mask_signals(SIG_SETMASK, &watch->unblocked, NULL);
