@@ -12,7 +12,7 @@ struct s3once_push {
 	struct run run;
 	struct store_conn *conn;     /* connection to the marks, for the main thread only */
 	bool is_set_up;              /* push_set_up() has succeeded */
-	bool has_marks;              /* the store after conn is open and set up */
+	bool has_marks;              /* the store of conn is open and set up */
 	bool reported_lifted;        /* it was reported that the limit of bandwidth is lifted */
 	struct problem scan_problem; /* the reason why run.files.scan is NULL */
 	struct s3once_counts counts; /* final, after the run */
