@@ -4,6 +4,7 @@
  * a file may change meanwhile. */
 #include "net.h"
 #include "base/clock.h"
+#include "denials.h"
 #include "http/http.h"
 #include "judge.h"
 #include "judge_parts.h"
@@ -84,6 +85,7 @@ void net_calm(void)
 	net.habits.refuses_first_part = false;
 	rivals_calm();
 	silences_calm();
+	denials_calm();
 	net.habits.faults = (struct net_faults){0};
 	memset(net.is_cut, 0, sizeof net.is_cut);
 }
@@ -312,6 +314,8 @@ static void apply(const struct wire_request *request, struct wire_reply *ret)
 		say(request, ret, is_dynamodb(request) ? 400 : 403,
 			is_dynamodb(request) ? "InvalidSignatureException"
 					     : "RequestTimeTooSkewed");
+	else if (denials_refuse(request))
+		say(request, ret, 403, "AccessDenied");
 	else if (!proxy_answers(request, ret)) {
 		net.server(net.arg, request, ret);
 		proxy_keeps(request, ret);

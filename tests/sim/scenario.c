@@ -375,4 +375,6 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	ret->s3_locks = ret->lockers ? chance_hits(&locks, 500) : 0;
 	struct chance silences = chance_of(seed, "silences");
 	ret->silences = may_be_night ? SOMETIMES(&silences, 1, 1, 2) : 0;
+	struct chance denials = chance_of(seed, "denials");
+	ret->denials = may_be_night && chance_hits(&denials, 50) ? ONE_OF(&denials, 1, 3) : 0;
 }

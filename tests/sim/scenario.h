@@ -96,6 +96,7 @@
 	X(timeless)     /* 1: who compresses a log does not keep its time */                       \
 	X(images)       /* 1: a disk with its marks is copied, and wakes as another machine */     \
 	X(silences)     /* times that servers or connections never answer, for a while */          \
+	X(denials)      /* times that a policy denies writes to S3, for a while */                 \
 	X(repeats)      /* 1: logs that grow are all equal; only by hand */                        \
 	X(portal)       /* 1: pages of HTML have an ETag; only by hand */                          \
 	X(at_lease)     /* 1: processes are stopped for about a lease; only by hand */

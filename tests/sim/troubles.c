@@ -1,4 +1,5 @@
 /* What happens to machines and processes: kills, stops, failures of power, and so on. */
+#include "denials.h"
 #include "judge.h"
 #include "net.h"
 #include "silences.h"
@@ -175,6 +176,12 @@ static void fall_silent(struct chance *chance)
 	silences_fall(chance);
 }
 
+static void deny_writes(struct chance *chance)
+{
+	wait_for_process(chance);
+	denials_impose(chance);
+}
+
 struct trouble {
 	void (*happen)(struct chance *chance);
 	unsigned n;
@@ -213,6 +220,8 @@ void troubles_begin(void)
 	begin(jump_clock, s->clock_jumps, "clocks");
 	if (s->silences)
 		begin(fall_silent, s->silences, "silences");
+	if (s->denials)
+		begin(deny_writes, s->denials, "denials");
 	if (s->asked)
 		begin(ask_one, s->asked, "signals");
 	if (s->reboots)

@@ -1,6 +1,7 @@
 /* See world.h. */
 #include "world.h"
 #include "base/log.h"
+#include "denials.h"
 #include "judge.h"
 #include "judge_parts.h"
 #include "judge_runs.h"
@@ -511,6 +512,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	judge_begin();
 	runs_begin();
 	silences_begin();
+	denials_begin();
 	make_servers();
 	make_machines();
 	if (world.scenario.rotated)
