@@ -1,6 +1,6 @@
-/* verify, gc and forget of a simulated process. */
+/* Runs verify, gc and forget. */
 #pragma once
 #include "world.h"
 
-/* Runs in the process that calls. 0, or 3: it could not do its work. */
+/* Runs one of them in the calling process. Returns 0, or 3 if it could not do its work. */
 int audit_run(const struct machine *machine, enum run_kind kind);

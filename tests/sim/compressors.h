@@ -1,12 +1,12 @@
-/* The five tools that logrotate compresses with. */
+/* The five compressors of logrotate. */
 #pragma once
 #include <stddef.h>
 
 #define COMPRESSORS 5
-/* Of the files that the i-th one makes: ".gz" and so on. */
+/* The suffix of the files of the i-th compressor, such as ".gz". */
 extern const char *const compressor_suffixes[COMPRESSORS];
-/* What the i-th one makes of n bytes. The caller frees it. */
+/* Compresses n bytes with the i-th compressor. The caller frees the result. */
 unsigned char *compressor_run(unsigned i, const unsigned char *bytes, size_t n, size_t *ret_n);
-/* Undoes what bzip2, xz or lz4 have made, as the first bytes tell; *ret is NULL if it is damaged,
- * and else the caller frees it. Returns 0 if it is of none of them: *ret is untouched. */
+/* Decompresses bzip2, xz or lz4, recognised by the first bytes. The caller frees *ret, which is
+ * NULL if the bytes are damaged. Returns 0 for other bytes, and leaves *ret untouched. */
 int compressor_undo(const unsigned char *bytes, size_t n, unsigned char **ret, size_t *ret_n);

@@ -1,13 +1,13 @@
-/* What each process knows of uploads in parts: no part whose bytes ListParts has shown to it is
- * sent again, and a file that fails for good is given up in time. */
+/* Checks uploads in parts: no process resends a part whose bytes ListParts has shown to it, and a
+ * file that always fails is given up in time. */
 #pragma once
 #include "world_s3.h"
 
 void parts_end(void);
-/* The answer to ListParts has this part. It counts once parts_heard() says that it has come. */
+/* Notes a part in a reply to ListParts. It counts once the reply has arrived: parts_heard(). */
 void parts_listed(void *arg, const struct wire_request *request, const struct s3_part_shown *shown);
 void parts_heard(const struct wire_request *request);
-/* A part arrives at the server. */
+/* Notes that a part has arrived at the server. */
 void parts_stored(void *arg, const struct wire_request *request, const struct s3_part_shown *part);
-/* A request for a part was sent, whatever becomes of it. */
+/* Notes that a request with a part was sent, whether or not it arrives. */
 void parts_sent(const struct wire_request *request);

@@ -1,27 +1,29 @@
-/* What is promised of a run's options: that it ends when it is asked to, keeps to its limit of
- * bandwidth, gives each object the settings of its rule, and lists in its manifest what is there.
- * And of locks: that only the last holder acts. */
+/* Checks the promises of a run's options: it ends when asked to, keeps its bandwidth limit, gives
+ * each object the settings of its rule, and lists stored objects in its manifest. Also checks
+ * locks: only the last holder acts. */
 #pragma once
 #include "machines.h"
 #include "s3once/push.h"
 #include "world_s3.h"
 
 #define RULES_PATH "/home/up/rules"
-extern const char rules_text[]; /* of the file of settings */
+extern const char rules_text[]; /* the content of that file */
 
 void runs_begin(void);
-/* A process begins. If it is the only one of its machine, the limit counts from now on. */
+/* Notes that a process begins. If it is the only one of its machine, the bandwidth counts from now
+ * on. */
 void runs_started(const struct machine_process *process);
-/* The body of a request leaves a machine. */
+/* Notes that the body of a request leaves a machine. */
 void runs_sent(const struct machine *machine, const struct wire_request *request);
-/* Breaks a promise if an object is written after the grace of a run that was asked to end. */
+/* Reports a broken promise if a run that was asked to end writes an object after its grace period.
+ */
 void runs_stored(const struct wire_request *request, const struct s3_stored *now);
-/* A run ends that may have been asked to. */
+/* Notes the end of a run, which may have been asked to end. */
 void runs_ended(const struct machine_process *process);
-/* A run that began then and ends with these counts has stored this manifest. */
+/* Notes the manifest of a run that began at that time and ends with these counts. */
 void runs_manifest(const char *key, const struct s3once_counts *counts, uint64_t began_ns);
-/* Whether the program made this object for itself, and not for a file. */
+/* Whether this object belongs to no file: manifests, the id object, and so on. */
 bool runs_own(const char *key);
-/* The holder of a lock does what others can see, under this token. The machine is that whose file
- * has the lock, or NULL. */
+/* Notes that the holder of a lock acts, under this token. `machine` is the one whose file has the
+ * lock, or NULL. */
 void runs_act(const struct machine *machine, uint64_t token);

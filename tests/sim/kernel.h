@@ -1,8 +1,8 @@
-/* The system calls that src makes, answered by the simulated machine of the process that calls. The
- * linker leads each call of NAME in src here (-Wl,--wrap=NAME, see meson.build); the libraries that
+/* The system calls of src, answered by the simulated machine of the calling process. The linker
+ * redirects each call of NAME in src here (-Wl,--wrap=NAME, see meson.build). The libraries that
  * src uses, and the simulation itself, still call the real ones.
  *
- * A call may take its time, and reading may fail, as kernel_hook() says. */
+ * Calls may take time, and reads may fail: kernel_hook(). */
 #pragma once
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,15 +22,16 @@ struct machine_process;
 struct node;
 
 struct kernel_hooks {
-	/* A process is about to remove the name of this file. */
+	/* Called before a process removes the name of this file. */
 	void (*removes)(struct machine_process *process, struct node *node, const char *path);
-	/* How many of 1,000 reads of files fail with EIO. */
+	/* So many of 1,000 reads of files fail with EIO. */
 	unsigned read_fails_per_mille;
-	uint64_t call_most_ns; /* that a call about files takes, by chance; 0: none */
-	unsigned threads_most; /* of a process; 0: any number */
+	uint64_t call_most_ns; /* a file system call takes up to this time; 0: no time */
+	unsigned threads_most; /* limit for each process; 0: none */
 };
 void kernel_hook(const struct kernel_hooks *hooks);
-/* A call about files begins: others may go on before it has its effect. */
+/* Call it at the beginning of a file system call: other tasks may run before the call takes
+ * effect. */
 void kernel_point(void);
 
 /* kernel_time.c */

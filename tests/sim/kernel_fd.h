@@ -1,10 +1,10 @@
-/* Descriptors of simulated processes, for the files kernel_*.c. */
+/* Descriptors of simulated processes, shared by the files kernel_*.c. */
 #pragma once
 #include "kernel.h"
 #include "machines.h"
 
 struct open_file {
-	struct node *node; /* NULL: a pipe that is only there to be counted */
+	struct node *node; /* NULL: a pipe, which only counts as a descriptor */
 	struct machine_process *process_of_pidfd;
 	uint64_t offset;
 	int flags;
@@ -12,14 +12,15 @@ struct open_file {
 	bool has_lease;
 };
 
-/* -1 and errno. */
+/* Sets errno, and returns -1. */
 int kernel_fail(int error);
-/* The file behind a descriptor of the calling process, or NULL and errno. */
+/* Returns the file behind a descriptor of the calling process, or NULL with errno. */
 struct open_file *kernel_file(int fd);
-/* Where a relative path begins. 0 or -errno. */
+/* Finds the folder at which a relative path begins. Returns 0 or -errno. */
 int kernel_base(int fd, struct node **ret);
-/* The path, but /proc/self is the process's own. ret has room for PATH_MAX bytes. */
+/* Returns the path, with /proc/self replaced by the folder of the calling process. `ret` has room
+ * for PATH_MAX bytes. */
 const char *kernel_own_path(const char *path, char *ret);
-/* A descriptor for a node. -1 and errno. */
+/* Returns a new descriptor for a node, or -1 with errno. */
 int kernel_open_node(struct node *node, int flags);
 extern struct kernel_hooks kernel_hooks;

@@ -1,14 +1,14 @@
-/* What a program writes into the pipe of a push, while push reads it. See world.h. */
+/* Programs whose output `push -- COMMAND` uploads. */
 #pragma once
 #include "machines.h"
 #include "s3once/push.h"
 
-#define PIPES_KEYS 2 /* different ones, which all machines write to */
-/* Whether this key, of whichever prefix, is one of them. */
+#define PIPES_KEYS 2 /* number of keys, which all machines write to */
+/* Whether this key, with any prefix, is one of them. */
 bool pipe_makes(const char *key);
 
 struct producer;
-/* The one of the next run, with the options of that run, which borrow it. */
+/* Makes the producer of the next run, and sets the options of that run, which borrow it. */
 struct producer *producer_new(const struct machine *machine, struct s3once_options *options);
-/* The run has ended so. Frees it. */
+/* Notes that the run has ended with this exit status, and frees the producer. */
 void producer_end(struct producer *producer, const struct machine_process *process, int exit);

@@ -1,12 +1,12 @@
-/* A proxy between the machines and S3 that keeps answers, as long as a request does not forbid it
- * (RFC 9111). */
+/* A proxy between the machines and S3 that caches replies, unless a request forbids it (RFC 9111).
+ */
 #pragma once
 #include "wire.h"
 #include <stdbool.h>
 
-/* Forgets all answers; from now on there is such a proxy, or there is none. */
+/* Forgets all replies. `is_there`: the world has such a proxy. */
 void proxy_begin(bool is_there);
-/* Whether it answers the request by itself. */
+/* Answers the request from the cache if possible, and returns whether it did. */
 bool proxy_answers(const struct wire_request *request, struct wire_reply *ret);
-/* The answer of the server passes by. */
+/* Passes the server's reply through the proxy, which may cache it. */
 void proxy_keeps(const struct wire_request *request, const struct wire_reply *reply);

@@ -1,10 +1,8 @@
-/* The threads of all simulated processes, as coroutines of one thread of the real operating system,
- * and the time that they live in.
+/* The threads of all simulated processes, as coroutines in one real thread, and their time.
  *
- * Exactly one task goes on at a time. It goes on until it waits for something or calls
- * task_yield(). Which one is next is decided by the world's chance. When no task can go on, time
- * moves to the next deadline. There is no other time: a wait of an hour takes as long as a wait of
- * a microsecond. */
+ * Exactly one task runs at a time, until it waits or calls task_yield(). Then a random one of the
+ * others runs. When no task can run, time moves to the next deadline. Nothing else moves time: a
+ * wait of an hour takes no longer than a wait of a microsecond. */
 #pragma once
 #include "chance.h"
 #include <stdbool.h>
@@ -14,52 +12,53 @@
 #define TASK_FOREVER UINT64_MAX
 
 struct task;
-struct machine_process; /* see machines.h; the tasks of the world itself have none */
+struct machine_process; /* machines.h; NULL for the tasks of the world itself */
 
 /* Forgets all tasks, and begins a world at time 0. */
 void tasks_begin(uint64_t seed);
-/* Runs tasks until `done` says so, nobody can ever go on, or the time is `end_ns`. */
+/* Runs tasks until `done` returns true, no task can ever run again, or the time is `end_ns`. */
 enum tasks_end { TASKS_DONE, TASKS_DEADLOCK, TASKS_OUT_OF_TIME };
 enum tasks_end tasks_run(bool (*done)(void), uint64_t end_ns);
 
-/* Makes a task that begins at some moment from now on. Its number is never used again. */
+/* Starts a task, which first runs at some later moment. Returns its number, which is never reused.
+ */
 uint32_t task_start(struct machine_process *process, void (*run)(void *arg), void *arg);
-/* The number of the running task; 0 outside of all. */
+/* Returns the number of the running task, or 0 outside of all tasks. */
 uint32_t task_self(void);
 struct machine_process *task_process(void);
-/* Waits until that task is over. */
+/* Waits until that task has ended. */
 void task_join(uint32_t number);
 
-/* World time in ns, which no host ever shows as it is. */
+/* Returns the world time in ns. The clocks of machines are derived from it. */
 uint64_t world_now_ns(void);
-/* Uses some time, as a computation does. */
+/* Lets time pass, as a computation does. */
 void world_spend(uint64_t ns);
 
-/* Somebody else may go on first. */
+/* Lets other tasks run first. */
 void task_yield(void);
-/* As task_yield(), but only so often as this seed has it. Is called where a thread may be
- * preempted. */
+/* As task_yield(), but only as often as this seed wants. Call it where a thread may be preempted.
+ */
 void task_point(void);
-/* Waits until task_wake_one() or task_wake_all() is called with this address, or until the time.
- * False: it is the time. */
+/* Waits until task_wake_one() or task_wake_all() is called with this address, or until that time.
+ * Returns false at that time. */
 bool task_wait(const void *what, uint64_t until_ns);
 void task_sleep_until(uint64_t ns);
-/* Lets one waiter go on, which chance chooses, or all. */
+/* Wake one random waiter, or all of them. */
 void task_wake_one(const void *what);
 void task_wake_all(const void *what);
 
-/* The tasks of a process that has ended: none of them ever goes on. If the running task is one of
- * them, this does not return. */
+/* Abandons the tasks of a process that has ended: none of them runs again. If the running task is
+ * one of them, this does not return. */
 void tasks_abandon(const struct machine_process *process);
-/* While a process stands still, its tasks do not go on. With `holds_deadlines` their waits do not
- * run on either, as when the monotonic clock stands still. */
+/* Stop and continue all tasks of a process. `hold_ns` postpones the deadlines of their waits, as if
+ * the monotonic clock had stopped for that long. */
 void tasks_stop(const struct machine_process *process);
 void tasks_continue(const struct machine_process *process, uint64_t hold_ns);
 
-/* Notes which locks a task holds, so that what a killed process held in static memory, which all
- * simulated processes share, is free again. */
+/* Note the locks that a task holds. All simulated processes share static memory, so the locks that
+ * a killed process held there are released. */
 void task_holds(uint32_t *lock);
 void task_released(uint32_t *lock);
 
-/* How many times a task has gone on. */
+/* Returns how many times a task was resumed. */
 uint64_t tasks_steps(void);

@@ -1,5 +1,5 @@
-/* One request on the simulated wire, parsed, and the answer to it. The servers world_s3.h and
- * world_dynamodb.h know nothing else of a client. */
+/* A parsed request on the simulated network, and its reply. The servers world_s3.h and
+ * world_dynamodb.h know nothing else about a client. */
 #pragma once
 #include "base/text.h"
 #include <stdbool.h>
@@ -13,7 +13,7 @@ struct wire_header {
 	char *value;
 };
 
-/* Owns all that it points to, but `from`. */
+/* Owns everything that it points to, except `from`. */
 struct wire_request {
 	char *method;
 	char *host;
@@ -23,21 +23,20 @@ struct wire_request {
 	size_t n_headers;
 	unsigned char *body;
 	size_t body_bytes;
-	const void *from; /* who sent it, for whoever looks on; may be NULL */
-	uint64_t number;  /* of the world's requests; a duplicate has the same */
+	const void *from; /* the sender, for the judge; may be NULL */
+	uint64_t number;  /* counts the world's requests; a copy has the same */
 	uint64_t sent_ns; /* world time */
-	bool is_late;     /* a duplicate that nobody waits for */
+	bool is_late;     /* a late copy, whose reply is dropped */
 };
-/* Splits the URL; headers are "Name: value" lines. */
+/* Parses the URL and the headers, which are "Name: value" lines. Takes ownership of the body. */
 struct wire_request *wire_request_new(const char *method, const char *url,
 	const char *const *headers, size_t n_headers, unsigned char *body, size_t body_bytes);
 void wire_request_free(struct wire_request *request);
-/* The value of a header by its lower-case name, or NULL. */
+/* Returns the value of a header by its lower-case name, or NULL. */
 const char *wire_header(const struct wire_request *request, const char *name);
-/* The decoded value of a parameter of the query, or NULL if it is not there. The caller frees it.
- */
+/* Returns the decoded value of a query parameter, or NULL if it is missing. The caller frees it. */
 char *wire_parameter(const struct wire_request *request, const char *name);
-/* Undoes %XX. The caller frees it. */
+/* Decodes %XX. The caller frees the result. */
 char *wire_decode(const char *text, size_t n);
 
 struct wire_reply {
@@ -45,10 +44,10 @@ struct wire_reply {
 	struct text headers; /* "name\0value\0" each */
 	size_t n_headers;
 	struct text body;
-	uint64_t content_length; /* of the answer to HEAD, which has no body */
+	uint64_t content_length; /* for the reply to HEAD, which has no body */
 };
 void wire_reply_init(struct wire_reply *reply);
 void wire_reply_clear(struct wire_reply *reply);
 void wire_reply_header(struct wire_reply *reply, const char *name, const char *value);
-/* Text as XML has it, with & and < escaped. */
+/* Adds text to XML, with & and < escaped. */
 void wire_add_xml(struct text *to, const char *value);
