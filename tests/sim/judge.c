@@ -1,5 +1,5 @@
-/* See judge.h. What is known of each key: every content that its file had, what was told of its
- * object, and who has claimed it, in order. */
+/* Implements judge.h. For each key it records every content of the file, the reports about the
+ * object, and the claims in their order. */
 #include "judge.h"
 #include "judge_content.h"
 #include "judge_lines.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALL_MOST_NS 3000000U /* that a call about files takes (world.c) */
+#define CALL_MOST_NS 3000000U /* the longest file system call (world.c) */
 
 struct had {
 	struct content content;
@@ -24,23 +24,23 @@ struct had {
 struct claim_made {
 	char id[40];
 	uint64_t at_ns;
-	bool is_taken; /* from an earlier claim, which may have been sent for */
+	bool is_taken; /* taken over from an earlier claim, whose requests may still arrive */
 };
 struct known {
-	char *key; /* that the file has in S3, without a suffix */
+	char *key; /* key of the object, without a suffix */
 	struct had *had;
 	size_t n_had;
-	bool is_there;   /* the file, with the last content */
-	bool is_removed; /* the file, by a run whose object is there */
-	bool is_deleted; /* its object, by people */
+	bool is_there;   /* the file exists, with its last content */
+	bool is_removed; /* a run has removed the file after its upload */
+	bool is_deleted; /* people have deleted its object */
 	bool was_told;
 	uint64_t told_ns;
-	struct content told;       /* of its object then */
-	uint64_t stored_ns;        /* when its object was last written */
-	struct claim_made *claims; /* in the order in which they were made */
+	struct content told;       /* content of the object at that time */
+	uint64_t stored_ns;        /* time of the last write of its object */
+	struct claim_made *claims; /* in the order of the claims */
 	size_t n_claims;
 };
-/* What a rotated log contains. */
+/* The content of a rotated log. */
 struct log {
 	struct content content;
 	const char *prefix;
@@ -48,17 +48,17 @@ struct log {
 	unsigned number; /* judge_waits.h */
 	bool is_gone;
 };
-/* An object that somebody has deleted. */
+/* An object that people have deleted. */
 struct deleted {
 	struct content content;
 	uint64_t at_ns;
 };
-/* An object that others have replaced since. */
+/* An object that was replaced. */
 struct replaced {
 	char *key, *etag;
 	uint64_t at_ns;
 };
-/* What the answer to a HEAD has told a process of an object. */
+/* An object that the reply to a HEAD has shown to a process. */
 struct shown {
 	char *key, *etag;
 	struct content content;
@@ -76,10 +76,10 @@ static struct {
 	size_t n_replaced;
 	struct shown *shown;
 	size_t n_shown;
-	const struct node *opened; /* the last file that a program has opened for writing */
+	const struct node *opened; /* the last file that a program opened for writing */
 	uint64_t opened_ns;
 	bool has_forgotten;
-	uint64_t restored_ns; /* when somebody last brought earlier marks back */
+	uint64_t restored_ns; /* time of the last restoration of earlier marks */
 } judge;
 
 void judge_begin(void)
@@ -134,7 +134,7 @@ static bool ends_with(const char *s, const char *end)
 	return n >= chars && strcmp(s + n - chars, end) == 0;
 }
 
-/* The key of the file whose object has this key. People give no file such a suffix. */
+/* Returns the file whose object has this key. No file of people has such a suffix. */
 static struct known *file_of(const char *object_key)
 {
 	char key[1100];
@@ -163,8 +163,7 @@ void judge_content(const char *path, const struct node *node)
 	add_content(known, node ? node->data : NULL, node ? (size_t)node->size : 0);
 }
 
-/* The files of the machine that has a copy of another one's disk are known by their keys, with this
- * before them. */
+/* This precedes the keys of files on the machine whose disk is a copy. */
 static const char copied[] = "copy of ";
 
 static const char *key_in_s3(const struct known *known)
@@ -178,7 +177,7 @@ void judge_copied_content(const char *path, const struct node *node)
 	char key[1100];
 	snprintf(key, sizeof key, "%s%s", copied, path);
 	judge_content(key, node);
-	/* Of the object's file, the last content stays the last one. */
+	/* For the object's own file, its last content stays the last one. */
 	struct known *known = known_of(path);
 	add_content(known, node ? node->data : NULL, node ? (size_t)node->size : 0);
 	const struct had last = known->had[known->n_had - 1];
@@ -234,7 +233,8 @@ void judge_log_gone(const struct node *node)
 		log->is_gone = true;
 }
 
-/* The place of a content among those that the file had, from 1; 0: it never had it. */
+/* Returns the position of a content in the history of the file, from 1; 0 if the file never had it.
+ */
 static size_t version_of(const struct known *known, const struct content *content)
 {
 	for (size_t i = known->n_had; i > 0; i--)
@@ -248,7 +248,7 @@ static bool had_it(const struct known *known, const struct content *content)
 	return version_of(known, content) != 0;
 }
 
-/* Whether this file was as it is now since before that time. */
+/* Whether this file has had its present content since before that time. */
 static bool is_settled(const struct known *known, uint64_t before_ns)
 {
 	return known->is_there && known->had[known->n_had - 1].since_ns < before_ns;
@@ -269,16 +269,16 @@ void judge_told(const char *key)
 	known->was_told = true;
 }
 
-/* Where a server ignores conditions, or looks at them too early, all holds as long as a file does
- * not change and nobody else writes its key (docs/guarantees.md). */
+/* If a server ignores conditions, or evaluates them too early, the promises hold only while a file
+ * does not change and no other client writes its key (docs/guarantees.md). */
 static bool may_not_hold(const struct known *known)
 {
 	return known->n_had != 1 || world.scenario.foreign || world.scenario.varies ||
 	       world_rotates_key(known->key);
 }
 
-/* Whether earlier marks were restored which may call the file done as it is, although its object is
- * a later version: a failure of power has undone the file's last change. */
+/* Whether a power cut has undone the file's last change, and restored marks may call that earlier
+ * version done, although the object is the later one. */
 static bool is_undone_and_restored(const struct known *known)
 {
 	bool is_undone = false;
@@ -288,9 +288,9 @@ static bool is_undone_and_restored(const struct known *known)
 	return is_undone && known->stored_ns < judge.restored_ns;
 }
 
-/* What no client can hold: marks from before the object, which somebody has restored; and a late
- * request of an uploader that was taken over from, over an earlier version that the other one has
- * left alone. A file that is there, changed and may be replaced puts an end to both. */
+/* Two cases that no client can prevent: people have restored marks from before the object; or a
+ * late request of an uploader whose file was taken over has replaced an earlier version that the
+ * other uploader left alone. Neither lasts if the file exists, has changed, and may be replaced. */
 bool judge_may_differ(const char *key)
 {
 	const struct known *known = file_of(key);
@@ -412,8 +412,8 @@ static bool is_open(const char *session)
 	return row && strcmp(dynamodb_text(row, "state"), "open") == 0;
 }
 
-/* When a process last knew that the object has this etag: when a HEAD told it so, or else when it
- * sent this request. A late request may have replaced the object since. */
+/* Returns when a process last knew that the object has this etag: by a HEAD, or else when it sent
+ * this request. A late request may have replaced the object since. */
 static uint64_t knew_etag_ns(const struct wire_request *request, const char *key, const char *etag)
 {
 	for (size_t i = judge.n_shown; i-- > 0;) {
@@ -433,7 +433,7 @@ static void judge_done(const struct wire_request *request, const char *sk, const
 	const struct s3_stored *object = world_s3_object(world.s3, key);
 	const bool may_be_replaced = world.scenario.ignores && may_not_hold(known_of(sk));
 	if (may_be_replaced || world_loses_objects())
-		return; /* by a late request, or one that came at the same time */
+		return; /* replaced by a late or simultaneous request */
 	if (!object)
 		story_break("the mark of %s becomes done, and there is no object %s", sk, key);
 	else if (*etag && strcmp(etag, object->etag) != 0 &&
@@ -459,8 +459,8 @@ static void judge_claimed(const struct wire_request *request, const struct known
 			known->key, state);
 }
 
-/* Nothing has happened to the file since it was done. A run that began before may know an earlier
- * version. */
+/* The file has not changed since it was done. A run that began before may know an earlier version.
+ */
 static void judge_claim_of_done(
 	const struct machine_process *process, const struct known *known, const json_t *old)
 {
@@ -515,8 +515,8 @@ void judge_item(void *arg, const struct wire_request *request, const char *pk, c
 			strcmp(before, "claimed") == 0 || strcmp(before, "failed") == 0);
 }
 
-/* Whoever takes a file over looks for its object first. A condition would refuse what is there, but
- * only once all of its bytes had been sent again. */
+/* A run that takes a file over checks for its object first. A condition would protect the object,
+ * but only after all of its bytes were sent again. */
 void judge_refused_object(
 	void *arg, const struct wire_request *request, const struct s3_stored *there)
 {
@@ -553,13 +553,14 @@ bool judge_was_shown(const struct machine_process *process, const char *key)
 	return false;
 }
 
-/* The real table takes no batch that names an item twice. */
+/* DynamoDB refuses a batch that names an item twice. */
 void judge_batch_refused(void)
 {
 	story_break("a batch names an item twice");
 }
 
-/* The place of a claim in the order of the claims of a key, from 1; 0: it is none of them. */
+/* Returns the position of the object's claim among the claims of the key, from 1; 0 if it is none
+ * of them. */
 static size_t rank(const struct known *known, const struct s3_stored *object)
 {
 	const char *claim = s3_stored_header(object, "x-amz-meta-s3once-claim");
@@ -572,8 +573,8 @@ static size_t rank(const struct known *known, const struct s3_stored *object)
 static void judge_replacement(const struct wire_request *request, const struct s3_stored *before,
 	const struct s3_stored *now, const struct known *known, const struct content *content)
 {
-	/* Conditions are what would prevent it. Of a file that does not change, a late request has
-	 * what is there already. */
+	/* Conditions would prevent it. For a file that does not change, a late request has the same
+	 * content. */
 	if (world.scenario.ignores == 1 && (may_not_hold(known) || request->is_late))
 		return;
 	if (world.scenario.ignores == 2 && !request->is_late &&
@@ -604,8 +605,8 @@ static void judge_replacement(const struct wire_request *request, const struct s
 			"%s, which a later owner wrote, is replaced by an earlier one", now->key);
 }
 
-/* The same for a key that people gave: one output, in one object. Where its mark was lost, it is
- * found under the suffix of the present options alone (docs/pipes.md). */
+/* The same for a key that people chose: one output in one object. If its mark was lost, the object
+ * is found only under the suffix of the present options (docs/pipes.md). */
 void judge_produced(const char *key, const char *suffix, const struct machine_process *process)
 {
 	const bool may_be_lost =
@@ -644,7 +645,7 @@ static bool is_below(const char *key, const char *prefix)
 	return strncmp(key, prefix, n) == 0 && key[n] == '/';
 }
 
-/* The first part of a key. Borrowed until the next call. */
+/* Returns the first component of a key, borrowed until the next call. */
 static const char *prefix_of(const char *key)
 {
 	static char ret[64];
@@ -652,18 +653,17 @@ static const char *prefix_of(const char *key)
 	return ret;
 }
 
-/* Keys of one log, whatever compresses it. */
+/* Whether two keys are of one log, under any suffix. */
 static bool is_same_log(const char *a, const char *b)
 {
 	const char *end = strstr(a, ".log");
 	return end && strncmp(a, b, (size_t)(end - a) + 4) == 0;
 }
 
-/* A rotated log is in one object alone, whatever its names were. What no client can hold: a late
- * request of a run that has ended, or whose session was ended by another one, under another suffix
- * than that of the run which went on. Without
- * --live, a log that is compressed without its time is another one (docs/logs.md): it is in two
- * objects at most, since it is compressed once. */
+/* A rotated log is in one object alone, whatever its names were. No client can prevent a late
+ * request of a run that has ended, or whose session was ended, if the run that continued uses
+ * another suffix. Without --live, a log whose compressor does not keep its time counts as another
+ * log (docs/logs.md): it is in two objects at most, since it is compressed once. */
 static void judge_log_stored(const struct wire_request *request, const struct s3_stored *now,
 	const struct content *content)
 {
@@ -747,8 +747,7 @@ void judge_remove_object(
 	story_break("the object %s is deleted", before->key);
 }
 
-/* An object of this file, whatever it is compressed with; one with this content, if there is one.
- */
+/* Returns an object of this file, under any suffix: one with this content, if there is one. */
 static const struct s3_stored *object_of(const char *key, const struct content *content)
 {
 	const struct s3_stored *any = NULL;
@@ -786,16 +785,16 @@ void judge_opened(const struct node *node)
 	judge.opened_ns = world_now_ns();
 }
 
-/* Who asks for its lease, and then removes the file by another call, cannot see what happens
- * between the two. */
+/* The program takes a write lease and then removes the file by another call. It cannot notice an
+ * opening between the two. */
 static bool is_open_for_writing(const struct node *node)
 {
 	return node->writers && node == judge.opened &&
 	       world_now_ns() - judge.opened_ns > CALL_MOST_NS;
 }
 
-/* Whether no object has had this content for as long as --delete-after asks for. The time of a mark
- * is that of its machine's clock, and earlier marks may have been restored. */
+/* Whether no object has had this content for the time of --delete-after. The time of a mark is that
+ * of its machine's clock, and earlier marks may have been restored. */
 static bool is_too_early(const struct machine *machine, const struct content *content)
 {
 	const struct scenario *s = &world.scenario;
@@ -812,8 +811,8 @@ static bool is_too_early(const struct machine *machine, const struct content *co
 	return object_with(content, run_prefix(machine)) != NULL;
 }
 
-/* Whether a failure of power would now undo the mark of a file that this machine has uploaded: it
- * was set after the object was stored, and nothing was synced since before that. */
+/* Whether a power cut would now undo the mark of a file that this machine has uploaded: the mark
+ * was set after the object was stored, and nothing has been synced since. */
 static bool may_lose_mark(const struct machine *machine, const struct content *content)
 {
 	const struct node *log = marks_of(machine, "-wal");
@@ -833,7 +832,8 @@ static bool may_lose_mark(const struct machine *machine, const struct content *c
 	return is_lost;
 }
 
-/* When a HEAD last told this process of an object with this content; UINT64_MAX: never. */
+/* Returns the time at which a HEAD last showed this process an object with this content;
+ * UINT64_MAX: never. */
 static uint64_t was_shown_ns(const struct machine_process *process, const struct content *content)
 {
 	for (size_t i = judge.n_shown; i-- > 0;)
@@ -843,7 +843,7 @@ static uint64_t was_shown_ns(const struct machine_process *process, const struct
 	return UINT64_MAX;
 }
 
-/* It is removed by way of another name, so that its content alone tells which file it is. */
+/* Files are renamed before they are removed, so only the content shows which file it is. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path)
 {
 	const bool is_in_shared = world.shared && node->disk == world.shared;
@@ -852,8 +852,8 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 	const struct content content = world_rotates(process->machine)
 					       ? content_of_log(node->data, (size_t)node->size)
 					       : content_of(node->data, (size_t)node->size);
-	/* Nobody can help that an object is deleted a moment before its file. The moment is long if
-	 * the process was stopped between its HEAD and the removal. */
+	/* No client can prevent that people delete an object a moment before its file is removed.
+	 * That moment is long if the process was stopped between its HEAD and the removal. */
 	const uint64_t now_ns = world_now_ns(), moment_ns = 60000000000U,
 		       before_ns = now_ns > moment_ns ? now_ns - moment_ns : 0,
 		       shown_ns = was_shown_ns(process, &content);
@@ -897,11 +897,12 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 		story_break("%s, and %s is not in S3", when, known->key);
 		return;
 	}
-	/* Where conditions are ignored, a request that comes late replaces what is there. */
+	/* If conditions are ignored, a late request replaces the object. */
 	const bool may_be_earlier = (world.scenario.ignores && may_not_hold(known)) ||
 				    keeps_earlier || world.scenario.recompress ||
 				    is_undone_and_restored(known);
-	/* What one of two machines has found to be there, the one that uploaded it may replace. */
+	/* An object that one of two machines has found may be replaced by the machine that uploaded
+	 * it. */
 	const struct machine_process *writer = object->writer;
 	const bool is_of_image = key_in_s3(known) != known->key;
 	const bool is_replaced = world_image() && writer && *object->etag_before &&
@@ -913,9 +914,10 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 		story_break("%s, and %s has another content in S3", when, known->key);
 }
 
-/* A mark of a key in DynamoDB says done, of whichever bucket of this name. Another run may have
- * claimed it since if it looks at what is done (--reupload), if it replaces what this one leaves
- * alone, or if it has begun before the file was as it is now, and knows an earlier version. */
+/* Whether the mark of a key in DynamoDB says done, for any bucket of this name. Another run may
+ * have claimed the file since if it checks files that are done (--reupload), if it replaces
+ * versions that this one leaves alone, or if it began before the file got its present content, and
+ * knows an earlier version. */
 static bool is_marked(const struct known *known, const struct machine_process *process)
 {
 	const json_t *item;
@@ -933,7 +935,8 @@ static bool is_marked(const struct known *known, const struct machine_process *p
 	return false;
 }
 
-/* What this run has left to the next one may be missing. NULL: at rest, nothing may. */
+/* Files that this run has left to the next one may be missing. NULL: the world is at rest, and none
+ * may be. */
 static void judge_logs(const char *when, uint64_t before_ns, const char *prefix,
 	const struct machine_process *process)
 {
@@ -948,7 +951,7 @@ static void judge_logs(const char *when, uint64_t before_ns, const char *prefix,
 	}
 }
 
-/* Whether S3 has what is in this file of a log. What people or rules have deleted counts. */
+/* Whether S3 has the content of this log. Objects that people or rules have deleted count. */
 static bool is_sent(const struct machine *machine, const struct node *log)
 {
 	if (world.scenario.live)
@@ -957,7 +960,8 @@ static bool is_sent(const struct machine *machine, const struct node *log)
 	return object_with(&content, run_prefix(machine)) || was_deleted_since(&content, 0);
 }
 
-/* A run that leaves what is in a file has said so, if the file was as it is when it began. */
+/* A run has reported each file that it leaves, if the file has had its present content since the
+ * run began. */
 static void judge_silence(
 	const char *when, uint64_t before_ns, const struct machine_process *process)
 {
@@ -974,15 +978,15 @@ static void judge_silence(
 	}
 }
 
-/* What SQLite has written is on the disk. Its log has once more what a run that was killed had
- * begun to move into the database. */
+/* SQLite's writes are on the disk. Pages that a killed run had begun to move into the database are
+ * still in SQLite's log. */
 static void judge_disk(const struct machine_process *process, const char *when)
 {
 	const struct node *database = marks_of(process->machine, "");
 	const struct node *log = marks_of(process->machine, "-wal");
 	for (const struct machine_process *p = processes_first(); p; p = p->next)
 		if (p != process && !p->is_over && p->machine == process->machine)
-			return; /* what it writes may wait */
+			return; /* its writes may wait */
 	if (log && log->n_unsynced)
 		story_break("%s, and SQLite's log is not synced to the disk", when);
 	else if (database && database->n_unsynced && !(log && log->size))
@@ -1014,7 +1018,7 @@ void judge_exit(const struct machine_process *process, const struct run_end *end
 	}
 }
 
-/* An upload in parts that no mark names: nobody finds what was sent to it again. */
+/* Checks for unfinished uploads that no mark names: their parts would be lost. */
 static void judge_open_uploads(void)
 {
 	size_t n_parts;

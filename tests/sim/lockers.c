@@ -1,4 +1,4 @@
-/* Processes that take a lock and act while they hold it, by way of the library's interface. See
+/* Processes that acquire a lock by the library's interface, and act while they hold it. See
  * world.h. */
 #include "judge_runs.h"
 #include "s3once/lock.h"
@@ -19,7 +19,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	story("the lock is %s: %s", names[event->type], event->text);
 }
 
-/* Between the question whether the lock is held and the act, nobody else goes on. */
+/* Checks whether the lock is held, and acts. No other task runs between the two. */
 static void act(struct s3once_lock *lock, const struct machine *machine, unsigned lease_s)
 {
 	struct chance chance = chance_of(world.seed + world.runs, "lock");
@@ -59,7 +59,7 @@ int locker_run(const struct machine *machine)
 	struct s3once_lock_error error;
 	story("waits for the lock");
 	int r = s3once_locks_open(&options, &locks, &error);
-	if (r) { /* where a process was stopped, it may keep SQLite's file locked */
+	if (r) { /* a stopped process may keep SQLite's file locked */
 		if (world.is_calm || world.scenario.dynamodb)
 			story_break("locks cannot be opened: %s", error.text);
 		story("locks cannot be opened: %s", error.text);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EQUAL_LINES 10 /* of each log, where logs repeat */
+#define EQUAL_LINES 10 /* of each log, with repeats=1 */
 
 static struct disk *disk_of(const struct log_family *family)
 {
@@ -111,7 +111,7 @@ void log_write_slowly(
 		at += piece;
 		log_pause(chance, 20);
 	}
-	if (node->writers) /* the power may have failed */
+	if (node->writers) /* the power may have been cut */
 		node->writers--;
 	if (node->opened)
 		node->opened--;

@@ -1,5 +1,5 @@
 /* Programs that write logs, and logrotate, which renames, compresses and deletes them. Each line is
- * in one log alone. */
+ * in only one log. */
 #include "compressors.h"
 #include "judge.h"
 #include "judge_lines.h"
@@ -14,29 +14,29 @@
 #define NS_PER_S  1000000000ULL
 #define KEPT_MOST 24 /* rotated logs of a family before the oldest is deleted */
 
-/* When a log is rotated in a night. */
+/* The schedule of a log in a night. */
 enum cycle { HOURLY, NIGHTLY, BY_SIZE };
-#define LARGE 3000 /* bytes, by which a log is rotated that is looked at each hour */
+#define LARGE 3000 /* bytes; BY_SIZE rotates a larger log, each hour */
 
 struct family {
-	struct log_family logs; /* its name is that of the live log */
+	struct log_family logs; /* named after the live log */
 	bool copies;            /* copytruncate */
 	bool compresses, delays;
-	bool lingers;    /* programs write to the renamed log for a while */
-	bool is_renamed; /* which they have not noticed yet */
+	bool lingers;    /* programs keep writing to the renamed log for a while */
+	bool is_renamed; /* programs have not noticed the rename yet */
 	enum cycle cycle;
 	unsigned tool;
-	unsigned kept; /* rotated logs, before the oldest one is deleted */
-	bool is_dated; /* dateext: else the rotated logs are numbered */
+	unsigned kept; /* rotated logs before the oldest one is deleted */
+	bool is_dated; /* dateext; otherwise the rotated logs are numbered */
 	uint64_t dates[KEPT_MOST + 2];
-	char rest[120]; /* of the last line, which is not written to its end yet; or "" */
+	char rest[120]; /* the rest of an incomplete last line, or "" */
 	uint64_t rest_id;
-	bool is_copied; /* just now: what is written would be lost, so nothing is */
-	unsigned users; /* tasks */
+	bool is_copied; /* the log is being copied: writes would be lost, so there are none */
+	unsigned users; /* number of tasks that use it */
 	struct chance chance;
 };
 
-/* The i-th rotated log's name, without a suffix. */
+/* Makes the name of the i-th rotated log, without a suffix. */
 static void name_of(const struct family *family, unsigned i, char *ret, size_t size)
 {
 	if (family->is_dated)
@@ -46,7 +46,8 @@ static void name_of(const struct family *family, unsigned i, char *ret, size_t s
 		snprintf(ret, size, "%s.%u", family->logs.name, i);
 }
 
-/* A program writes a line in two pieces: its log ends without a newline until the second one. */
+/* Writes the first piece of a line: until the second one follows, the log ends without a newline.
+ */
 static void begin_line(struct family *family, struct node *live)
 {
 	char text[120];
@@ -93,7 +94,7 @@ static void write_lines(struct family *family)
 		begin_line(family, live);
 }
 
-/* The i-th rotated log, and its name as it is now; or NULL. */
+/* Returns the i-th rotated log and its present name, or NULL. */
 static struct node *find_rotated(const struct family *family, unsigned i, char *ret, size_t size)
 {
 	char plain[100];
@@ -136,7 +137,7 @@ static void rotate(struct family *family)
 	if (!live || !live->size)
 		return; /* notifempty */
 	shift(family);
-	finish_line(family, live); /* of what was written meanwhile */
+	finish_line(family, live); /* the line that was begun meanwhile */
 	name_of(family, 1, first, sizeof first);
 	if (family->copies) {
 		struct node *copy = log_make(&family->logs, first, live->log);
@@ -174,7 +175,7 @@ static void leave(struct family *family)
 		free(family);
 }
 
-/* In a night, each log is looked at when an hour is full. */
+/* In a night, checks each log at every full hour. */
 static void look_at_hours(void *arg)
 {
 	struct family *family = arg;
@@ -187,7 +188,7 @@ static void look_at_hours(void *arg)
 				    (family->cycle == BY_SIZE && node && node->size > LARGE);
 		if (!is_due || !log_can_act(family->logs.machine))
 			continue;
-		if (world.scenario.repeats) /* no run knows it by another file */
+		if (world.scenario.repeats) /* no run recognises it by another file */
 			write_lines(family);
 		rotate(family);
 		log_pause(&family->chance, 1000);
@@ -197,7 +198,7 @@ static void look_at_hours(void *arg)
 	leave(family);
 }
 
-/* In a night, programs write some 50 times, however long it is. */
+/* In a night, programs write some 50 times, however long the night is. */
 static void write_at_night(struct family *family)
 {
 	while (world_now_ns() < world_night_ns() && !world.scenario.repeats) {
@@ -260,12 +261,12 @@ void logrotate_begin(void)
 					  chance_hits(&family->chance, 500);
 			if (world.scenario.night_h)
 				choose_night(family);
-			if (world.scenario.repeats) { /* an earlier one is gone by then */
+			if (world.scenario.repeats) { /* an earlier log is gone by then */
 				family->copies = family->lingers = false;
 				family->cycle = HOURLY;
 				family->kept = 1;
 			}
-			if (world.scenario.timeless) { /* as Docker does it */
+			if (world.scenario.timeless) { /* as Docker does */
 				family->compresses = true;
 				family->is_dated = family->lingers = false;
 			}

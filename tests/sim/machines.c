@@ -11,7 +11,7 @@ static struct {
 	struct chance chance;
 	struct machine machines[MACHINES_MAX];
 	size_t n;
-	struct machine_process *processes; /* also those that have ended */
+	struct machine_process *processes; /* including those that have ended */
 } world;
 
 void machines_begin(uint64_t seed)
@@ -64,7 +64,7 @@ static void new_boot_id(struct machine *machine)
 	write_boot_id(machine);
 }
 
-/* The files below /sys and /etc that tell which machine this is. */
+/* Writes the files below /sys and /etc that identify the machine. */
 static void write_ids(struct machine *machine, uint64_t identity)
 {
 	char text[64];
@@ -84,7 +84,7 @@ struct machine *machine_add(const char *name, bool is_clone)
 	snprintf(machine->name, sizeof machine->name, "%s", name);
 	snprintf(machine->host, sizeof machine->host, "%s", copies ? world.machines[0].name : name);
 	machine->chance = chance_of(world.seed, machine->name);
-	/* Somewhere in 2026, a second or so off from the others. */
+	/* Some time in 2026, a second or so different from the other machines. */
 	machine->wall_shift_ns =
 		(int64_t)(1780000000 * NS_PER_S + chance_below(&machine->chance, 2 * NS_PER_S));
 	machine->boot_shift_ns = chance_between(&machine->chance, 100, 900000) * NS_PER_S;

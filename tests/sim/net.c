@@ -1,7 +1,7 @@
-/* src/http, as src sees it, on the simulated wire. See net.h and http/http.h.
+/* Implements http/http.h on the simulated network. See net.h.
  *
- * The body is read as curl would read it, piece by piece and with time between the pieces, so that
- * a file may change meanwhile. */
+ * The body is read like curl does, piece by piece and with time between the pieces, so that a file
+ * may change meanwhile. */
 #include "net.h"
 #include "base/clock.h"
 #include "denials.h"
@@ -51,7 +51,7 @@ static const char *const fault_names[] = {"", "refused", "lost", "answer lost", 
 	"sent twice", "will come again", "500", "500 after it", "throttled", "HTML",
 	"answered late"};
 
-/* A request that has not come yet. */
+/* A request that has not arrived yet. */
 struct late {
 	struct wire_request *request;
 	uint64_t at_ns;
@@ -181,7 +181,7 @@ static int give_up(const struct http_request *request, int error, struct problem
 	return error;
 }
 
-/* Waits so long; -ECANCELED if the request is to end before. */
+/* Waits for that time. Returns -ECANCELED if the request has to end before. */
 static int wait_on(const struct http_request *request, uint64_t ns)
 {
 	const uint64_t end_ns = world_now_ns() + ns;
@@ -199,7 +199,7 @@ static uint64_t latency_ns(void)
 	return chance_between(&net.chance, net.habits.latency_least_ns, net.habits.latency_most_ns);
 }
 
-/* The whole body in memory of its own, or NULL and -errno. */
+/* Returns the whole body, which the caller frees, or NULL with -errno. */
 static unsigned char *read_body(const struct http_request *request, int *ret_error)
 {
 	const struct http_body *body = &request->body;
@@ -238,7 +238,7 @@ static const char *operation(const struct wire_request *request)
 	return dot ? dot + 1 : request->method;
 }
 
-/* The server's clock is right, and the time between two machines is what their clocks are off. */
+/* Whether the time in the request differs too much from the server's clock, which is right. */
 static bool is_skewed(const struct wire_request *request)
 {
 	const char *date = wire_header(request, "x-amz-date");
@@ -275,7 +275,8 @@ static void say(
 	wire_reply_header(reply, "x-amz-request-id", "SIM");
 }
 
-/* What a request writes to: a mark or a row by its sort key, or an object; or NULL. */
+/* Returns the target of a write: the sort key of a mark or row, or the path of an object. NULL for
+ * any other request. */
 static const char *target_of(const struct wire_request *request, size_t *ret_n)
 {
 	static const char before[] = "\"sk\":{\"S\":\"";
@@ -294,8 +295,8 @@ static const char *target_of(const struct wire_request *request, size_t *ret_n)
 	return at;
 }
 
-/* What is late comes when it may do most harm: right after another request has written to the same
- * place. */
+/* Makes late requests arrive when they may do most harm: right after another request has written to
+ * the same target. */
 static void call_lates(const struct wire_request *request)
 {
 	size_t n, late_n;
@@ -354,7 +355,7 @@ static void come_late(void *arg)
 	free(late);
 }
 
-/* Takes the request. */
+/* Sends the request within this time, and takes ownership of it. */
 static void send_late(struct wire_request *request, uint64_t most_ns)
 {
 	struct late *late = calloc(1, sizeof *late);
@@ -419,7 +420,7 @@ static void answer_by_fault(
 	} else if (fault == FAULT_HTML) {
 		reply->status = 200;
 		wire_reply_header(reply, "content-type", "text/html");
-		if (world.scenario.portal) /* the page is a file */
+		if (world.scenario.portal) /* the page has an etag, like a file */
 			wire_reply_header(reply, "etag", "\"6553a-26\"");
 		text_add(&reply->body, "<html><body>Please log in</body></html>");
 		reply->content_length = reply->body.len;
@@ -433,7 +434,7 @@ static bool is_part(const struct wire_request *request)
 	return strcmp(request->method, "PUT") == 0 && strstr(request->query, "partNumber=") != NULL;
 }
 
-/* A part that the server cannot store, whatever is tried. */
+/* Whether this is a part that the server never accepts. */
 static bool is_refused_part(const struct wire_request *request)
 {
 	const char *number = strstr(request->query, "partNumber=");
@@ -441,7 +442,7 @@ static bool is_refused_part(const struct wire_request *request)
 	       strtoul(number + 11, NULL, 10) == 1;
 }
 
-/* Waits until a rival has written to the same row, for a while. */
+/* Waits a while for a rival to write to the same row. */
 static int await_rival(const struct http_request *request, const struct wire_request *wire)
 {
 	struct rival *rival = rivals_hold(wire);
@@ -457,7 +458,7 @@ static int await_rival(const struct http_request *request, const struct wire_req
 	return error;
 }
 
-/* The request is at the server's door. */
+/* Answers a request that has arrived at the server. */
 static int exchange(const struct http *http, const struct http_request *request,
 	struct wire_request *wire, enum fault fault, struct http_reply *ret_reply,
 	struct problem *ret_problem)
@@ -479,7 +480,7 @@ static int exchange(const struct http *http, const struct http_request *request,
 		if (silence_applies(wire))
 			send_late(copy_of(request, wire), 600 * NS_PER_S);
 		silences_asked(task_process(), wire);
-		/* The reply to a large body is due as a whole; an attempt with a small one has a
+		/* The reply to a large body is due as a whole. An attempt with a small one has a
 		 * deadline of its own (http_exchange.c, call.c). */
 		const bool moves =
 			silence == SILENCE_TRICKLES && request->body.bytes <= HTTP_SMALL_BODY_BYTES;
@@ -546,7 +547,7 @@ int http_perform(struct http *http, const struct http_request *request,
 	if (!error && !fault)
 		error = await_rival(request, wire);
 	if (error) {
-		/* It was on its way: perhaps it arrives all the same. */
+		/* It was on its way, so it may still arrive. */
 		if (chance_hits(&net.chance, 500))
 			send_late(copy_of(request, wire), 5 * NS_PER_S);
 		give_up(request, error, ret_problem);

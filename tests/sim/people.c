@@ -1,4 +1,4 @@
-/* People and programs that make, change and remove the files which are uploaded. */
+/* People and programs that make, change and remove the files to be uploaded. */
 #include "judge.h"
 #include "story.h"
 #include "world.h"
@@ -8,16 +8,16 @@
 
 #define NS_PER_S 1000000000ULL
 
-/* Of what is written to a file, the disk has nothing for so long. */
+/* The delay until a write to a file reaches the disk. */
 #define UNWRITTEN_NS (30 * NS_PER_S)
 
 static unsigned last_file;
 
-/* A file as it was before its last change. */
+/* A file before its last change. */
 static struct {
 	const struct machine *machine;
 	char name[200];
-	uint64_t number; /* of its node */
+	uint64_t number; /* node.number */
 	unsigned char *bytes;
 	size_t n;
 	int64_t mtime_ns;
@@ -47,7 +47,7 @@ static void note(const struct machine *machine, const char *name)
 		judge_content(whole, node);
 }
 
-/* Lines that are nowhere else. */
+/* Makes unique lines. */
 static size_t make_lines(struct chance *chance, char *ret, size_t size, unsigned n)
 {
 	size_t at = 0;
@@ -62,7 +62,7 @@ static void new_file(struct machine *machine, const char *name, bool is_large)
 	char path[300], text[8192];
 	path_on_disk(name, path, sizeof path);
 	if (is_large) {
-		/* One or two parts, and some more. */
+		/* One or two parts, and a bit more. */
 		const size_t n = (size_t)(chance_hits(&world.chance, 250) ? 10 : 5) << 20 |
 				 (size_t)chance_between(&world.chance, 1, 1U << 19);
 		unsigned char *bytes = malloc(n);
@@ -88,7 +88,7 @@ static void next_name(char *ret, size_t size)
 	snprintf(ret, size, "%s%u%s", form[0], ++last_file, form[1]);
 }
 
-/* The name of a file below the folder that there is, or false. */
+/* Picks the name of an existing file below the folder. Returns false if there is none. */
 static bool pick(const struct machine *machine, char *ret, size_t size)
 {
 	struct disk *disk = disk_of(machine);
@@ -106,7 +106,7 @@ static bool pick(const struct machine *machine, char *ret, size_t size)
 	return S_ISREG(entry->node->mode);
 }
 
-/* It is about to be changed. */
+/* Records the state of a file that is about to be changed. */
 static void keep_before(const struct machine *machine, const char *name, const struct node *node)
 {
 	free(before.bytes);
@@ -123,7 +123,7 @@ static void keep_before(const struct machine *machine, const char *name, const s
 	before.at_ns = world_now_ns();
 }
 
-/* Files on a server keep what was written to them. */
+/* Files on a file server keep their changes. */
 void people_lose_power(const struct machine *machine)
 {
 	char path[300];
@@ -152,8 +152,8 @@ static void append(struct machine *machine, const char *name, struct node *node)
 	story("%s: lines are appended to %s", machine->name, name);
 }
 
-/* A program opens a file, and writes to it a moment later. It may have been removed and put back
- * meanwhile. */
+/* A program opens a file, and writes to it a moment later. The file may have been removed and put
+ * back meanwhile. */
 static void write_later(struct machine *machine, const char *name, struct node *node)
 {
 	char path[300], text[100];
@@ -169,7 +169,7 @@ static void write_later(struct machine *machine, const char *name, struct node *
 		node = disk_get(disk_of(machine), path_on_disk(name, path, sizeof path));
 	}
 	if (!node || node->number != number || !node->writers)
-		return; /* it is gone, or the power has failed */
+		return; /* the file is gone, or the power was cut */
 	node_write(node, text, n, node->size);
 	node->opened--;
 	node->writers--;
@@ -296,8 +296,8 @@ static void edit(struct machine *machine)
 	}
 }
 
-/* Permissions are set wrongly, and put right after a while. The node may have another name by then,
- * or none. */
+/* Sets wrong permissions, and mends them after a while. The node may have another name by then, or
+ * none. */
 static void lock_one(void)
 {
 	char name[200], path[300];
@@ -328,7 +328,7 @@ static void foreign_object(void)
 	story("somebody puts an object at %s", key);
 }
 
-/* Who changes hot files does so while they are uploaded. */
+/* Hot files are changed while they are uploaded. */
 static void wait_for_run(void)
 {
 	for (unsigned i = 0; i < 600 && !processes_any(NULL); i++)

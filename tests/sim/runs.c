@@ -1,4 +1,4 @@
-/* Commands that run as processes of simulated machines. See world.h. */
+/* Commands that run as processes of simulated machines. Implements a part of world.h. */
 #include "audits.h"
 #include "judge.h"
 #include "judge_runs.h"
@@ -16,7 +16,7 @@
 static const char *const environment[] = {"HOME=/home/up", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE",
 	"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", NULL};
 
-#define GRACE_MS 10000 /* by default */
+#define GRACE_MS 10000 /* the default */
 
 struct run {
 	struct machine *machine;
@@ -24,10 +24,10 @@ struct run {
 	enum run_kind kind;
 	int *ret_exit;
 	uint64_t began_ns;
-	struct s3once_push *push; /* NULL before and after it */
+	struct s3once_push *push; /* NULL before and after the run */
 	uint64_t grace_ms;        /* 0: the default */
-	uint64_t asked_ns;        /* when it was asked to end, or 0 */
-	uint64_t suspended_ns;    /* of its process, at that time */
+	uint64_t asked_ns;        /* world time at which it was asked to end, or 0 */
+	uint64_t suspended_ns;    /* suspended_ns of its process at that time */
 	bool was_told_of_bucket;  /* by --bucket same or --bucket new */
 	bool keeps_earlier;       /* --if-changed=fail or skip */
 };
@@ -79,8 +79,8 @@ static const char *name_of(enum s3once_event_type type)
 	return (size_t)type < sizeof names / sizeof *names ? names[type] : NULL;
 }
 
-/* Where a server ignores conditions, a late request may have put an earlier version over what was
- * uploaded. Then the file stays. */
+/* If a server ignores conditions, a late request may have replaced the object by an earlier
+ * version. Then the file stays. */
 static void note_failure(struct machine *machine, const struct s3once_event *event)
 {
 	const bool is_replaced = event->type == S3ONCE_EVENT_NOT_REMOVED &&
@@ -89,7 +89,8 @@ static void note_failure(struct machine *machine, const struct s3once_event *eve
 	machine->left_overs += is_replaced || world_is_left_over(machine, event->path);
 }
 
-/* Whether nothing has moved. A file that fails by itself is finished. */
+/* Whether a file fails because of the servers, so that nothing has moved. A file that fails by
+ * itself is finished. */
 static bool is_of_what_fails(const struct s3once_event *event)
 {
 	const enum s3once_event_type type = event->type;
@@ -105,9 +106,10 @@ static void on_event(void *arg, const struct s3once_event *event)
 	const char *name = name_of(event->type);
 	if (is_of_what_fails(event))
 		silences_said(task_process());
-	else if (name && event->type != S3ONCE_EVENT_WAITING) /* that one costs no request */
+	else if (name && event->type != S3ONCE_EVENT_WAITING) /* waiting costs no request */
 		silences_moved(task_process());
-	else if (event->type == S3ONCE_EVENT_SKIPPED) /* which is progress once it was queued */
+	else if (event->type ==
+		 S3ONCE_EVENT_SKIPPED) /* it is progress only if the file was queued */
 		task_process()->heard.silent_ns = 0;
 	if (name)
 		story("%s %s%s%s%s%s", name, event->path, *event->text ? ": " : "", event->text,
@@ -167,13 +169,13 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.report_skipped = 1};
 }
 
-/* Somebody has changed the job's file since the last run, or tries something out. */
+/* Varies the options, as if the job file was changed since the last run. */
 static void vary(struct s3once_options *options, struct chance *chance)
 {
 	static const char *const compress[] = {NULL, "zstd:1", "gzip:1"};
 	static const char *const checksums[] = {
 		NULL, "crc32", "crc64nvme", "sha1", "sha256", "md5"};
-	if (options->rotated) /* the key of another file would be another one */
+	if (options->rotated) /* the keys would differ otherwise */
 		options->compress = compress[chance_below(chance, 3)];
 	options->if_changed = (enum s3once_if_changed)chance_below(chance, 3);
 	options->concurrency = (unsigned)chance_between(chance, 1, 8);
@@ -185,7 +187,7 @@ static void vary(struct s3once_options *options, struct chance *chance)
 	options->removes = options->removes && chance_hits(chance, 500);
 }
 
-/* Jobs that write to the same place, and that differ in this alone. */
+/* Varies options in which jobs that write to the same place may differ. */
 static void mix(struct s3once_options *options, struct chance *chance)
 {
 	static const char *const compress[] = {NULL, "zstd:1", "gzip:1"};
@@ -207,12 +209,12 @@ static int push(struct run *run)
 	struct chance mixed = chance_of(world.seed + world.pushes, "mixed");
 	if (!world.is_calm)
 		mix(&options, &mixed);
-	/* Whoever has made the bucket anew says so in some of the runs after that. */
+	/* The administrators who have recreated the bucket say so in some of the next runs. */
 	if (world.is_anew && (world.is_calm || chance_hits(&chance, 500)))
 		options.bucket_is = S3ONCE_BUCKET_NEW;
 	if (world.is_id_gone && (world.is_calm || chance_hits(&mixed, 500)))
 		options.bucket_is = S3ONCE_BUCKET_SAME;
-	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
+	/* A live log that was uploaded as a whole is uploaded again when it has grown. */
 	const bool may_be_final = !world.is_calm && (!options.rotated || options.live);
 	if (may_be_final && chance_hits(&chance, world.scenario.finals)) {
 		options.final = 1;

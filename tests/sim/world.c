@@ -1,4 +1,4 @@
-/* See world.h. */
+/* Implements world.h. */
 #include "world.h"
 #include "base/log.h"
 #include "denials.h"
@@ -17,8 +17,8 @@
 
 #define NS_PER_S  1000000000ULL
 #define NS_PER_MS 1000000ULL
-#define END_S     (14ULL * 24 * 3600) /* no world takes as long */
-#define REST_S    (6ULL * 3600)       /* within which all has to end once it is calm */
+#define END_S     (14ULL * 24 * 3600) /* no world takes this long */
+#define REST_S    (6ULL * 3600)       /* time limit for the end once the world is calm */
 #define HOUR_NS   (3600 * NS_PER_S)
 
 struct world world;
@@ -31,7 +31,7 @@ static bool is_over(void)
 	return world.is_over || story_broken();
 }
 
-/* Whether a request is about the bucket of locks, by its host or by its path. */
+/* Whether a request is to the bucket of locks, which its host or its path shows. */
 static bool is_of_locks(const struct wire_request *request)
 {
 	return world.lock_bucket && (strncmp(request->host, WORLD_LOCKS ".", 6) == 0 ||
@@ -50,7 +50,7 @@ static void serve(void *arg, const struct wire_request *request, struct wire_rep
 	}
 }
 
-/* What `s3once init` writes. */
+/* Writes the row that `s3once init` writes. */
 static void make_settings(void)
 {
 	static const char *const header = "x-amz-target: DynamoDB_20120810.PutItem";
@@ -122,7 +122,7 @@ static int64_t file_server_ns(void *arg)
 	return (int64_t)(WORLD_EPOCH * NS_PER_S + world_now_ns());
 }
 
-/* A folder for --spool. */
+/* Makes a folder for --spool. */
 static void make_spool(struct disk *disk, unsigned key)
 {
 	char path[64];
@@ -224,8 +224,8 @@ static bool can_run(const struct machine *machine)
 	return !machine->is_off && !machine->suspended_at_ns;
 }
 
-/* Where people's files are beside logs, runs of the former are in the evening, one soon after the
- * other, and two runs of the latter in the night. */
+/* If a world has people's files and logs, the runs for people's files follow each other in the
+ * evening, and there are two runs for the logs in the night. */
 static bool is_evening(const struct machine *machine)
 {
 	return world.scenario.rotated == 2 && !world_rotates(machine);
@@ -237,8 +237,8 @@ static unsigned runs_of(const struct machine *machine)
 								     : world.scenario.runs;
 }
 
-/* In a night, timers and logrotate meet at full hours. What a machine has missed, it may make up
- * for. */
+/* In a night, timers and logrotate meet at full hours. A machine may catch up on runs that it has
+ * missed. */
 static void wait_for_timer(const struct machine *machine, struct chance *chance, unsigned run)
 {
 	const bool is_at_hours = world.scenario.night_h && !is_evening(machine);
@@ -254,7 +254,7 @@ static void wait_for_timer(const struct machine *machine, struct chance *chance,
 		task_sleep_until(world_now_ns() + world_look_ns(NS_PER_S));
 }
 
-/* A machine's timer: some runs, one after the other or overlapping. */
+/* The timer of a machine: some runs, one after the other or overlapping. */
 static void run_now_and_then(void *arg)
 {
 	struct machine *machine = arg;
@@ -274,10 +274,10 @@ static void run_now_and_then(void *arg)
 					 (is_evening(machine) ? NS_PER_S / 10
 							      : world_look_ns(NS_PER_S / 10)));
 	}
-	world.busy--; /* `exits` is written to by runs that go on */
+	world.busy--; /* runs that have not ended still write to `exits` */
 }
 
-/* Somebody looks at what is there, now and then. */
+/* Runs an audit now and then. */
 static void audit_now_and_then(void *arg)
 {
 	static const enum run_kind kinds[] = {RUN_VERIFY, RUN_VERIFY, RUN_GC, RUN_FORGET};
@@ -297,7 +297,7 @@ static void audit_now_and_then(void *arg)
 	world.busy--;
 }
 
-/* Jobs that a lock keeps apart begin at the same time on several machines. */
+/* Starts jobs on several machines at the same time, of which a lock lets one run at a time. */
 static void take_locks(void *arg)
 {
 	struct chance chance = chance_of(world.seed, "lockers");
@@ -314,7 +314,7 @@ static void take_locks(void *arg)
 	world.busy--;
 }
 
-/* Backups of databases, which begin at the same time on two machines. */
+/* Starts backups of databases at the same time on two machines. */
 static void take_pipes(void *arg)
 {
 	struct chance chance = chance_of(world.seed, "pipes begin");
@@ -331,7 +331,7 @@ static void take_pipes(void *arg)
 	world.busy--;
 }
 
-#define BAD_PART_S 7200 /* how long the server refuses a part */
+#define BAD_PART_S 7200 /* time for which the server refuses a part */
 
 static void refuse_part(void *arg)
 {
@@ -361,8 +361,8 @@ static bool nobody_is_busy(void)
 	return !world.busy;
 }
 
-/* A run was killed that was about to remove a file, and logrotate has given its name to another
- * one. The last run says so, and people would look at both. */
+/* A run was killed that was about to remove a file, and logrotate has given the name to another
+ * file. The last run reports it, and people would compare the two. */
 bool world_is_left_over(const struct machine *machine, const char *path)
 {
 	struct disk *shared = world_shared(machine), *disk = shared ? shared : machine->disk;
@@ -391,14 +391,14 @@ static bool is_explained(const struct machine *machine, int exit)
 	return exit == 0 ||
 	       (exit == S3ONCE_EXIT_FILES && machine->failures &&
 		       machine->failures == machine->left_overs) ||
-	       /* Each of two machines with the same marks may have another file under a key, and
-		* replace all that the other one has found. */
+	       /* Each of two machines with the same marks may have another file for a key, and
+		  replace every object that the other one has found. */
 	       ((exit == S3ONCE_EXIT_FILES || exit == S3ONCE_EXIT_SETUP) && world_image() &&
 		       (machine == machine_at(0) || machine == world_image())) ||
 	       (exit == S3ONCE_EXIT_FILES && (s->foreign || world_loses_objects() ||
 						     s->if_changed == 1 || s->recompress)) ||
 	       (exit == S3ONCE_EXIT_SETUP &&
-		       world_loses_objects()); /* nothing shows the bucket any more */
+		       world_loses_objects()); /* no object identifies the bucket any more */
 }
 
 static void run_last(struct machine *machine, enum run_kind kind)
@@ -417,7 +417,7 @@ static void run_last(struct machine *machine, enum run_kind kind)
 			machine->name, exit);
 }
 
-/* At rest, reading does not fail any more. */
+/* Sets the hooks of the kernel. Once the world is at rest, no read fails. */
 static void hook_kernel(const struct scenario *s)
 {
 	kernel_hook(&(struct kernel_hooks){.removes = judge_removal,
@@ -426,20 +426,20 @@ static void hook_kernel(const struct scenario *s)
 		.threads_most = world.is_calm ? 0 : s->threads});
 }
 
-/* Whether an earlier machine has the same files and marks: in a night, the further last runs of
- * that one speak for both. */
+/* Whether an earlier machine has the same files and marks: in a night, its further last runs count
+ * for both. */
 static bool is_spoken_for(const struct machine *machine)
 {
 	return world.scenario.night_h && machine->index && world_shared(machine);
 }
 
-/* Whether another last run is to find that it has nothing to do, or may have some. */
+/* Whether a second last run follows, which finds nothing to do or finishes the rest. */
 static bool has_second_last(const struct machine *machine)
 {
 	return !is_spoken_for(machine) && (!world.scenario.once || machine->failures);
 }
 
-/* Waits until nothing more happens, and then everything has to come right. */
+/* Waits until nothing more happens. Then everything has to end well. */
 static void conclude(void *arg)
 {
 	wait_until_ns(world_night_ns() + END_S / 2 * NS_PER_S, nobody_is_busy);
@@ -452,7 +452,7 @@ static void conclude(void *arg)
 	wait_until_ns(world_night_ns() + END_S * NS_PER_S, no_late_copies);
 	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
 		story_break("runs do not end although nothing is wrong any more");
-	/* What a machine's clock is off by is put right, as people would. */
+	/* Sets the clocks of machines right, as people would. */
 	for (size_t i = 0; i < machines_count(); i++)
 		machine_at(i)->wall_shift_ns = (int64_t)(WORLD_EPOCH * NS_PER_S);
 	zoo_rest();

@@ -1,5 +1,5 @@
-/* Programs that rotate their logs by themselves, each by names of its own: a run is told of none of
- * them (docs/rotation-names.md has them). See world.h. */
+/* Programs that rotate their own logs, each with its own names (docs/rotation-names.md). No run is
+ * told which. See world.h. */
 #include "compressors.h"
 #include "judge.h"
 #include "judge_waits.h"
@@ -12,26 +12,27 @@
 #include <time.h>
 
 #define NS_PER_S  1000000000ULL
-#define KEPT_MOST 24 /* logs of a writer, before it deletes the oldest one */
-/* After the last line of a file, so that times show which file of a ring was written later. */
+#define KEPT_MOST 24 /* rotated logs of a writer before it deletes the oldest one */
+/* The pause after the last line of a file, so that times show which file of a ring was written
+ * later. */
 #define RING_PAUSE_NS (1200 * 1000000ULL)
 
 enum way {
-	MOVED,   /* the live log gets a name that stays */
-	SHIFTED, /* likewise, and the names of the earlier ones move up by one */
-	BEGUN,   /* each log has its last name from its first line on */
-	RING     /* likewise, and the names come again */
+	MOVED,   /* the live log gets a name that does not change */
+	SHIFTED, /* the live log is renamed, and the numbers of earlier logs rise by one */
+	BEGUN,   /* each log has its final name from its first line on */
+	RING     /* each log has its final name, and names are reused */
 };
 
-/* A pattern has some of strftime()'s fields, and besides # for a digit of a number that rises, or
- * all of its digits if there is one #, and @ for 24 hexadecimal digits. */
+/* A pattern has some of strftime()'s fields, # for a digit of a rising number, or a single # for
+ * all of its digits, and @ for 24 hexadecimal digits. */
 struct scheme {
-	const char *live; /* of RING: the first name; of BEGUN: how the judge calls the family */
+	const char *live; /* RING: the first name; BEGUN: the judge's name for the family */
 	const char *pattern;
 	enum way way;
-	unsigned first; /* of SHIFTED and RING: the number of the newest log, or of the second */
-	/* Others write logs beside each other by such names: what is not compressed rests for a
-	 * day before it counts as finished. */
+	unsigned first; /* SHIFTED: the number of the newest log; RING: that of the second one */
+	/* Other programs write several logs with such names at the same time, so one that is not
+	 * compressed rests for a day before it counts as finished. */
 	bool is_index;
 };
 static const struct scheme schemes[] = {
@@ -64,13 +65,12 @@ struct writer {
 	const struct scheme *scheme;
 	bool compresses, delays, keeps_time;
 	unsigned tool, kept;
-	unsigned count; /* of the logs that were rotated */
-	time_t last_s;  /* the time in the last name */
-	char names[KEPT_MOST + 1]
-		  [100]; /* without suffixes, the newest first, as far as they stay */
+	unsigned count;                 /* number of logs rotated so far */
+	time_t last_s;                  /* the time in the last name */
+	char names[KEPT_MOST + 1][100]; /* without suffixes, the newest first */
 	unsigned n_names;
-	char current[100]; /* the name that is written to */
-	struct node *held; /* of a ring: it is open */
+	char current[100]; /* the file that is being written */
+	struct node *held; /* the open file of a ring */
 	struct chance chance;
 	struct writer *next;
 };
@@ -94,7 +94,7 @@ static unsigned field(const struct tm *tm, char name)
 	}
 }
 
-/* The name with this number. */
+/* Makes the name with this number. */
 static void name_of(const struct writer *writer, unsigned number, char *ret, size_t size)
 {
 	char *end = ret + size;
@@ -117,7 +117,7 @@ static void name_of(const struct writer *writer, unsigned number, char *ret, siz
 	*ret = 0;
 }
 
-/* Of two names the later one has a later second. */
+/* Waits until the second differs from that in the last name. */
 static void tick(struct writer *writer)
 {
 	const time_t now_s = (time_t)(WORLD_EPOCH + world_now_ns() / NS_PER_S);
@@ -125,7 +125,8 @@ static void tick(struct writer *writer)
 	writer->count++;
 }
 
-/* A name as it is now, or NULL. */
+/* Finds a log under its present name, with the suffix of a compressor if it has one. NULL: it is
+ * gone. */
 static struct node *find_packed(
 	const struct writer *writer, const char *name, char *ret, size_t size)
 {
@@ -138,7 +139,7 @@ static struct node *find_packed(
 static void note_rotated(const struct writer *writer, const struct node *log)
 {
 	judge_log(run_prefix(writer->logs.machine), log->log, log->data, (size_t)log->size);
-	/* Who cannot read the next file of a ring does not know that it is one. */
+	/* A run that cannot read the next file of a ring does not recognise the ring. */
 	if (writer->scheme->is_index || (writer->scheme->way == RING && world.scenario.bad_reads))
 		waits_rests(log->log);
 	log_moves(&writer->logs);
@@ -173,7 +174,7 @@ static void compress_some(struct writer *writer)
 			writer->keeps_time);
 }
 
-/* The numbers of the earlier logs move up by one. */
+/* Raises the numbers of the earlier logs by one. */
 static void shift(struct writer *writer)
 {
 	char from[140], to[140], plain[100];
@@ -199,7 +200,7 @@ static void move_live(struct writer *writer)
 	tick(writer);
 	name_of(writer, shifts ? writer->scheme->first : writer->count, name, sizeof name);
 	if (!shifts && log_find(&writer->logs, name))
-		return; /* the time of the day has come again */
+		return; /* the name has only the time of day, which has recurred */
 	log_moves(&writer->logs);
 	drop_oldest(writer);
 	if (shifts)
@@ -209,7 +210,7 @@ static void move_live(struct writer *writer)
 	log_rename(&writer->logs, writer->current, name);
 	if (world.scenario.clock_jumps || chance_hits(&writer->chance, 500))
 		log_make(&writer->logs, writer->current, 0);
-	else /* with the next line: as the newest one, this one may be live meanwhile */
+	else /* with the next line; until then this one is the newest, and may be live */
 		waits_rests(live->log);
 	story("%s becomes %s", writer->current, name);
 	compress_some(writer);
@@ -245,14 +246,14 @@ static void hold(struct writer *writer, struct node *node)
 static void let_go(struct writer *writer, struct node *node)
 {
 	waits_open(node->log, false);
-	if (node->writers) /* the power may have failed */
+	if (node->writers) /* the power may have been cut */
 		node->writers--;
 	if (node->opened)
 		node->opened--;
 	log_moves(&writer->logs);
 }
 
-/* The next file is opened and emptied, and then the last one is closed. */
+/* Opens and empties the next file of the ring, and then closes the last one. */
 static void go_round(struct writer *writer)
 {
 	struct node *last = writer->held;
@@ -302,8 +303,8 @@ static void rotate(struct writer *writer)
 		move_live(writer);
 }
 
-/* In a night, each log is written to some 50 times, and rotated about as often as there are hours;
- * else as often as logrotate's. */
+/* In a night, each log is written some 50 times, and rotated about once an hour; otherwise as often
+ * as those of logrotate. */
 static void write_on(void *arg)
 {
 	struct writer *writer = arg;
@@ -338,7 +339,7 @@ void zoo_rest(void)
 		if (writer->scheme->way == BEGUN && node && node->size)
 			judge_log(run_prefix(writer->logs.machine), node->log, node->data,
 				(size_t)node->size);
-		if (writer->held && world.scenario.live) { /* all but the live file would wait */
+		if (writer->held && world.scenario.live) { /* the other files would wait */
 			let_go(writer, writer->held);
 			writer->held = NULL;
 		}
@@ -347,7 +348,7 @@ void zoo_rest(void)
 		task_sleep_until(world_now_ns() + ZOO_REST_NS);
 }
 
-/* Without a clock that jumps, times tell how long a log has rested. */
+/* Unless clocks jump, times show how long a log has rested. */
 static const struct scheme *choose(struct chance *chance)
 {
 	const struct scheme *scheme;
@@ -370,7 +371,7 @@ bool zoo_begin(struct machine *machine, unsigned family)
 		abort();
 	writer->scheme = is_ring ? &ring : choose(&chance);
 	for (struct writer *other = writers; other; other = other->next)
-		if (other->logs.machine == machine && /* one writer has a name */
+		if (other->logs.machine == machine && /* a name has one writer */
 			strcmp(other->scheme->live, writer->scheme->live) == 0) {
 			free(writer);
 			return true;
