@@ -1,5 +1,4 @@
-/* Commands that look at what is there: verify, gc and forget, by way of src/audit as the command
- * line has it. See world.h. */
+/* Implements audits.h with src/audit, in the way of the command line. */
 #include "audits.h"
 #include "audit/forget.h"
 #include "audit/verify.h"
@@ -28,7 +27,7 @@ struct audit {
 	struct s3 *s3;
 	struct audit_place place;
 	char prefix[64];
-	bool began_calm; /* before it, the last runs had nothing more in their way */
+	bool began_calm; /* the world was calm when the audit began */
 };
 
 static bool open_audit(struct audit *audit, const struct machine *machine, struct problem *problem)
@@ -74,14 +73,15 @@ static void close_audit(struct audit *audit)
 	marks_place_clear(&audit->where);
 }
 
-/* The mark of an earlier version, which a run found in S3 where the service keeps no checksum, has
- * nothing to compare a download with. That is said, and is not wrong. */
+/* If the service keeps no checksums, the mark of an earlier version that a run found in S3 has
+ * nothing to compare a download with. verify reports that, rightly. */
 static bool has_nothing_to_compare(const struct problem *problem)
 {
 	return problem && strstr(problem->text, "its mark has no checksum");
 }
 
-/* Where two machines have the same marks, of which one has a copy. */
+/* Whether the key belongs to the other one of two machines, of which one has a copy of the other's
+ * marks. */
 static bool is_of_other_machine(const char *key)
 {
 	const struct s3_stored *object = world_s3_object(world.s3, key);
@@ -100,12 +100,12 @@ static void on_found(
 		return;
 	story("verify: %s %s%s%s", key, names[finding], problem ? ": " : "",
 		problem ? problem->text : "");
-	/* A bucket that was made anew has less until the last runs. */
+	/* A recreated bucket lacks objects until the last runs. */
 	const bool *began_calm = arg;
 	const bool is_explained = world_loses_objects() ||
 				  (finding == FINDING_DIFFERS && judge_may_differ(key)) ||
 				  (finding == FINDING_MISSING && judge_may_miss(key)) ||
-				  /* The other machine may have replaced what it uploaded. */
+				  /* The other machine may have replaced its own object. */
 				  (finding == FINDING_DIFFERS && is_of_other_machine(key)) ||
 				  ((world.is_anew || world.scenario.backups) && !*began_calm);
 	if ((finding == FINDING_MISSING || finding == FINDING_DIFFERS) && !is_explained)
@@ -206,7 +206,8 @@ int audit_run(const struct machine *machine, enum run_kind kind)
 {
 	static const char *const names[] = {
 		[RUN_VERIFY] = "verify", [RUN_GC] = "gc", [RUN_FORGET] = "forget"};
-	/* Opening the marks may take long, so that all has become calm when it is done. */
+	/* Set first, since opening the marks may take so long that the world becomes calm
+	 * meanwhile. */
 	struct audit audit = {.began_calm = world.is_calm};
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_SETUP;

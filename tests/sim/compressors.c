@@ -1,4 +1,4 @@
-/* See compressors.h. Of what is compressed in a few calls, each library has a function. */
+/* Implements compressors.h. */
 #include "compressors.h"
 #include <bzlib.h>
 #include <lz4frame.h>
@@ -9,7 +9,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#define PLAIN_MOST ((size_t)1 << 20) /* no log of these worlds is larger */
+#define PLAIN_MOST ((size_t)1 << 20) /* no log of a world is larger */
 
 const char *const compressor_suffixes[COMPRESSORS] = {".gz", ".zst", ".xz", ".bz2", ".lz4"};
 
@@ -39,7 +39,7 @@ static size_t xz(const unsigned char *bytes, size_t n, unsigned char *to, size_t
 	lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
 	if (lzma_lzma_preset(&options, 0))
 		abort();
-	options.dict_size = 4096; /* the tables of a larger one cost more than what is compressed */
+	options.dict_size = 4096; /* the tables of a larger one cost more than the compression */
 	if (lzma_stream_buffer_encode(filters, LZMA_CHECK_CRC64, NULL, bytes, n, to, &at, most) !=
 		LZMA_OK)
 		abort();
@@ -65,7 +65,7 @@ unsigned char *compressor_run(unsigned i, const unsigned char *bytes, size_t n, 
 {
 	static size_t (*const run[COMPRESSORS])(const unsigned char *bytes, size_t n,
 		unsigned char *to, size_t most) = {gzip, zstd, xz, bzip2, lz4};
-	const size_t most = 2 * n + 70000; /* lz4 asks for room for a block */
+	const size_t most = 2 * n + 70000; /* lz4 wants room for a whole block */
 	unsigned char *ret = malloc(most);
 	if (!ret)
 		abort();

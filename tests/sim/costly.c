@@ -1,7 +1,6 @@
-/* What would take most of a processor's time, done cheaper: OpenSSL's digests and HMAC, which src
- * calls by their names. In a world nobody forges anything: a digest is the CRC of what was read,
- * spread over as many bytes as the real one has. The tests that speak to real servers hold the real
- * digests and signatures. */
+/* Cheap substitutes for OpenSSL's digests and HMAC, which would take most of the processor time.
+ * Nothing is forged in these worlds, so a digest is the CRC of the bytes, spread over the length of
+ * the real digest. Tests with real servers check the real digests and signatures. */
 #include "base/checksum.h"
 #include "chance.h"
 #include <openssl/evp.h>
@@ -37,7 +36,7 @@ static unsigned char *digest_of(const EVP_MD *kind, const void *bytes, size_t n,
 	return ret;
 }
 
-/* src has no other. It is not made, and not freed. */
+/* The only digest that src fetches. It is neither allocated nor freed. */
 EVP_MD *EVP_MD_fetch(OSSL_LIB_CTX *library, const char *name, const char *properties)
 {
 	return (EVP_MD *)(uintptr_t)&md5;
@@ -92,7 +91,7 @@ int EVP_DigestFinal_ex(EVP_MD_CTX *context, unsigned char *ret, unsigned *ret_n)
 	return 1;
 }
 
-/* The CRC of the whole blocks is in h[], as the state is that src keeps. */
+/* The CRC of the whole blocks is in h[], where src expects the state. */
 int SHA256_Init(SHA256_CTX *context)
 {
 	*context = (SHA256_CTX){.md_len = SHA256_DIGEST_LENGTH};
@@ -163,7 +162,7 @@ unsigned char *HMAC(const EVP_MD *kind, const void *key, int key_bytes,
 	return ret;
 }
 
-/* An HMAC by SHA-256; src has no other. */
+/* HMAC with SHA-256, the only one that src uses. */
 EVP_MAC *EVP_MAC_fetch(OSSL_LIB_CTX *library, const char *name, const char *properties)
 {
 	return NULL;

@@ -1,5 +1,5 @@
-/* See disk.h. What is here is what the program asks of a file system; permissions are not looked at
- * but for the bits of a file that nobody may read. */
+/* Implements disk.h: the part of a file system that the program uses. Permissions are not checked,
+ * except that a file may have none at all. */
 #include "disk.h"
 #include "tasks.h"
 #include <assert.h>
@@ -17,7 +17,7 @@ struct disk {
 	uint64_t listing_salt;
 	int64_t (*wall_ns)(void *arg);
 	void *arg;
-	struct node **nodes; /* all that were ever made, for disk_free() */
+	struct node **nodes; /* all nodes ever made, for disk_free() */
 	size_t n_nodes, cap_nodes;
 };
 
@@ -33,7 +33,7 @@ static void *must(void *memory)
 static struct node *node_new(struct disk *disk, mode_t mode, uid_t uid)
 {
 	struct node *node = must(calloc(1, sizeof *node));
-	/* Numbers rise, but not one by one, and are not those of another disk. */
+	/* Numbers rise, but not by one, and differ from those of other disks. */
 	disk->last_number += 1 + chance_below(&disk->chance, 5);
 	node->disk = disk;
 	node->number = disk->last_number;
@@ -133,7 +133,7 @@ static struct node_entry *entry_of(const struct node *folder, const char *name, 
 	return NULL;
 }
 
-/* One part of a path. */
+/* Takes one component of a path. */
 static int step(struct node *at, const char *name, size_t n, struct node **ret)
 {
 	if (!S_ISDIR(at->mode))
@@ -458,7 +458,7 @@ static void lose_writes(struct node *node, struct chance *chance)
 {
 	struct unsynced *writes = node->unsynced;
 	const size_t n = node->n_unsynced;
-	/* Those before `whole` are there; of the rest each sector may be, unless all are gone. */
+	/* Writes before `whole` reach the disk. Of each later one a sector may, or none. */
 	const size_t whole = chance_below(chance, n + 1);
 	const bool scatters = chance_hits(chance, 300);
 	node->unsynced = NULL;

@@ -10,7 +10,7 @@ struct reader {
 	const char *at;
 	const json_t *names, *values, *item;
 	bool is_invalid;
-	char word[256]; /* the last that was read */
+	char word[256]; /* the last word read */
 };
 
 static bool is_word_char(char c)
@@ -18,7 +18,7 @@ static bool is_word_char(char c)
 	return isalnum((unsigned char)c) || strchr("_-.#:", c);
 }
 
-/* The next word or sign, without taking it. */
+/* Returns the next word or sign without taking it. */
 static const char *peek(struct reader *r)
 {
 	r->at += strspn(r->at, " ");
@@ -196,7 +196,7 @@ static void set(json_t *item, const char *name, const json_t *value)
 	json_object_set_new(item, name, json_deep_copy(value));
 }
 
-/* False: one of the two is no number. Sets are not simulated. */
+/* Returns false if one of the two is no number. Sets are not simulated. */
 static bool add_number(json_t *item, const char *name, const json_t *value)
 {
 	const json_t *old = json_object_get(item, name);
@@ -253,7 +253,7 @@ static bool quoted(struct reader *r, char quote, char *ret, size_t size)
 	return true;
 }
 
-/* A name with or without quotes. */
+/* Reads a name with or without quotes. */
 static bool plain_name(struct reader *r, char *ret, size_t size)
 {
 	if (*peek(r) == '"')
@@ -263,7 +263,7 @@ static bool plain_name(struct reader *r, char *ret, size_t size)
 	return is_word_char(*ret);
 }
 
-/* A question mark, a text in quotes, or a number. */
+/* Reads a question mark, a quoted text, or a number. */
 static const json_t *next_value(struct reader *r, size_t *next, struct statement *statement)
 {
 	char text[256];
@@ -293,7 +293,7 @@ static bool read_insert(struct reader *r, struct statement *ret)
 	do {
 		if (!quoted(r, '\'', name, sizeof name))
 			return false;
-		/* The reader would take ":" for the beginning of a value's name. */
+		/* The reader would take ":" for the beginning of the name of a value. */
 		r->at += strspn(r->at, " ");
 		if (*r->at++ != ':')
 			return false;

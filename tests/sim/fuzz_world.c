@@ -1,5 +1,6 @@
-/* libFuzzer's bytes as the choices of a world: first those of the scenario, and then, as they come,
- * who goes on, which request is lost, and what people do. `sim --bytes` tells what came of them. */
+/* Uses libFuzzer's bytes as the choices of a world: first those of the scenario, and then, one by
+ * one, which task continues, which request is lost, and what people do. `sim --bytes` tells the
+ * story of such bytes. */
 #include "story.h"
 #include "world.h"
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n);
 
-/* What killed processes had allocated is nobody's any more. */
+/* Memory of killed processes is not freed, and is no leak. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

@@ -1,5 +1,5 @@
-/* The disk of a host is copied, with its files, its jobs and its marks, and wakes as another
- * machine, which writes below the same prefix. See world.h. */
+/* Copies the disk of a host, with its files, jobs and marks, and boots it as another machine, which
+ * writes below the same prefix. See world.h. */
 #include "judge.h"
 #include "story.h"
 #include "world.h"
@@ -18,7 +18,7 @@ struct machine *world_original(struct machine *machine)
 	return machine == world_image() ? machine_at(0) : machine;
 }
 
-/* Mostly no run goes on; else the copy has what the disk has at that moment. */
+/* Whether the disk may be copied now. Mostly no run may be under way. */
 static bool is_ready(const struct machine *original, bool may_run)
 {
 	return !original->is_off && original->is_noted && (may_run || !processes_any(original));
@@ -31,7 +31,7 @@ static void note_files(struct node *folder, const char *prefix)
 		struct node *node = folder->entries[i].node;
 		if (snprintf(path, sizeof path, "%s/%s", prefix, folder->entries[i].name) >=
 			(int)sizeof path)
-			abort(); /* longer than any path of these worlds */
+			abort(); /* the path is longer than any in these worlds */
 		if (S_ISDIR(node->mode))
 			note_files(node, path);
 		else

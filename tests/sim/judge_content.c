@@ -110,7 +110,7 @@ unsigned char *content_decompress(const unsigned char *bytes, size_t n, size_t *
 struct content content_of_object(const struct s3_stored *object)
 {
 	size_t n = 0;
-	/* What a program has written may begin as a compressed file does. */
+	/* The output of a program may begin by chance like a compressed file. */
 	const bool is_log = world_rotates_key(object->key) && !pipe_makes(object->key);
 	if (!is_log && !s3_stored_header(object, "x-amz-meta-s3once-encoding")) {
 		struct content raw = {.n = object->n};

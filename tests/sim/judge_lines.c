@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a line may be in another object as well: in one of the same piece, which differs in its
- * suffix, in any since its log is cut anew, or in as many as there are equal logs. */
+/* Whether a line may be in a second object: one of the same piece with another suffix, any object
+ * since its log is cut again, or one for each equal log. */
 enum twice { NEVER, AS_SAME_PIECE, CUT_ANEW, REPEATED };
 
 struct line {
 	uint64_t id, since_ns;
 	const char *prefix;
 	unsigned log;     /* judge_waits.h */
-	char *object;     /* the key of the one that it is in, or NULL */
-	uint64_t sent_ns; /* the request that stored it */
+	char *object;     /* key of the object that has the line, or NULL */
+	uint64_t sent_ns; /* time of the request that stored it */
 	bool is_gone;
 	enum twice may_be_twice;
 };
@@ -33,7 +33,7 @@ static struct {
 	size_t n_equals, n_equals_stored;
 	struct line *lines;
 	size_t n, cap;
-	size_t *places;  /* by id: one more than the index of the line, or 0 */
+	size_t *places;  /* hash table by id: the index of the line + 1, or 0 */
 	size_t n_places; /* a power of two, more than twice n */
 } state;
 
@@ -101,7 +101,7 @@ void lines_equal_log_gone(unsigned log)
 			state.equals[i].is_gone = true;
 }
 
-/* The next line of a log, or NULL; *at goes on behind it. *ret_n is its length. */
+/* Returns the next line of a log, or NULL, and moves *at behind it. *ret_n is its length. */
 static struct line *next_line(const char **at, const char *end, size_t *ret_n)
 {
 	static const char word[] = "line ";
@@ -155,7 +155,7 @@ void lines_bucket_anew(void)
 	}
 }
 
-/* Keys of one piece, however it is compressed. */
+/* Whether two keys are of one piece, under any suffix. */
 static bool is_same_piece(const char *a, const char *b)
 {
 	static const char *const suffixes[] = {".zst", ".gz"};
@@ -170,7 +170,7 @@ static bool is_same_piece(const char *a, const char *b)
 	return lengths[0] == lengths[1] && strncmp(a, b, lengths[0]) == 0;
 }
 
-/* Only options that change lead to another suffix. */
+/* Only a change of options gives another suffix. */
 static void forget(struct line *line)
 {
 	if (world.scenario.varies && line->may_be_twice == NEVER)
@@ -246,7 +246,7 @@ void lines_stored(const struct s3_stored *object, uint64_t sent_ns)
 	free(plain);
 }
 
-/* Which of them an object has, nobody can say. */
+/* Equal logs cannot be told apart, so their objects are counted. */
 static void judge_equals(const char *when, uint64_t before_ns, const char *prefix,
 	const struct machine_process *process)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define NS_PER_S 1000000000ULL
-/* After --give-up-after: the attempts of a last request, pauses, other files that have their turn.
+/* The time after --give-up-after for attempts of a last request, pauses, and turns of other files.
  */
 #define LAST_S 1800
 
@@ -16,16 +16,16 @@ struct listed {
 	unsigned number;
 	unsigned char md5[16];
 	const struct machine_process *to;
-	uint64_t request;  /* the number of the one that asked */
-	uint64_t heard_ns; /* 0: the answer is on its way, or lost */
+	uint64_t request;  /* number of the request */
+	uint64_t heard_ns; /* 0: the reply is on its way, or lost */
 };
-/* What a process has seen of the parts of one object. */
+/* The parts of one object that a process has seen. */
 struct progress {
 	char *path;
 	const struct machine_process *of;
-	uint64_t since_ns; /* that it began to send, or the last new part */
+	uint64_t since_ns; /* time at which it began to send, or of the last new part */
 };
-/* A part that the server has got at some time. */
+/* A part that the server has received at some time. */
 struct got {
 	char id[48];
 	unsigned number;
@@ -92,7 +92,7 @@ static void judge_again(const struct wire_request *request, const struct s3_part
 	}
 }
 
-/* Whether the server has never got this part before. */
+/* Whether the server receives this part for the first time. */
 static bool is_new(const struct s3_part_shown *part)
 {
 	for (size_t i = 0; i < state.n_got; i++)
@@ -135,7 +135,7 @@ void parts_sent(const struct wire_request *request)
 	if (!from || !world.scenario.give_up_s)
 		return;
 	struct progress *progress = progress_of(request);
-	/* What was stopped or asleep has had no time. */
+	/* A process that was stopped or suspended has had no time. */
 	if (from->continued_ns > progress->since_ns || from->suspended_ns)
 		progress->since_ns = request->sent_ns;
 	const uint64_t most_s = world.scenario.give_up_s + LAST_S;

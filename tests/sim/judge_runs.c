@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define NS_PER_S     1000000000ULL
-#define END_S        60 /* that a run may take after its grace */
+#define END_S        60 /* time that a run may take after its grace period */
 #define CAUGHT_UP_NS NS_PER_S
 
 const char rules_text[] = "[default]\nstorage-class = STANDARD_IA\n"
@@ -18,7 +18,8 @@ static struct {
 	struct line {
 		uint64_t since_ns, sent;
 	} lines[MACHINES_MAX];
-	uint64_t tokens[MACHINES_MAX + 1]; /* of the last act; the first one is the table's */
+	uint64_t tokens[MACHINES_MAX +
+			1]; /* token of the last act; the first element is for locks in the table */
 } state;
 
 void runs_begin(void)
@@ -49,7 +50,7 @@ void runs_sent(const struct machine *machine, const struct wire_request *request
 			(unsigned long long)rate);
 }
 
-/* A process that was stopped learns of the time once it goes on. */
+/* A stopped process learns the time when it continues. */
 static uint64_t grace_end_ns(const struct machine_process *process, uint64_t more_s)
 {
 	const uint64_t asked_ns = run_asked_ns(process);
@@ -97,8 +98,7 @@ bool runs_own(const char *key)
 	return strcmp(key, WORLD_ID_OBJECT) == 0 || strstr(key, "_s3once/runs/") != NULL;
 }
 
-/* The run has found the object at some moment. Since then another one may have sent a later version
- * of the file. */
+/* The run has found the object at some moment. Another run may have sent a later version since. */
 static void judge_line(const char *manifest, const char *line, uint64_t began_ns)
 {
 	json_t *entry = json_loads(line, 0, NULL);

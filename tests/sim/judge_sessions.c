@@ -1,7 +1,7 @@
-/* Nobody may end a session of another process that lives, unless its heartbeats stay away for a
- * whole lease. Nor may anybody end one, unless its machine was shown the version a whole lease ago,
- * or the process has ended there. The time is the world's, so that a clock that the program reads
- * wrongly shows. */
+/* No process may end the session of another running process, unless heartbeats have been missing
+ * for a whole lease. Nor may it end any session, unless its machine was shown the version a whole
+ * lease ago, or the process of the session has exited on that machine. Times are world times, so a
+ * wrong use of clocks shows. */
 #include "judge_sessions.h"
 #include "story.h"
 #include "tasks.h"
@@ -12,7 +12,7 @@
 struct session {
 	char *pk;
 	const struct machine_process *owner;
-	uint64_t beat_ns, lease_ns, ended_ns; /* 0: it is open */
+	uint64_t beat_ns, lease_ns, ended_ns; /* 0: not ended */
 	struct session *next;
 };
 static struct session *sessions;
@@ -21,7 +21,7 @@ static struct session *sessions;
 struct shown_version {
 	const struct machine *to;
 	char *pk, *version;
-	uint64_t since_ns; /* the first reply that showed it */
+	uint64_t since_ns; /* time of the first reply that showed it */
 	struct shown_version *next;
 };
 static struct shown_version *shown_versions;
@@ -92,7 +92,7 @@ void sessions_heard(const struct wire_request *request, const struct wire_reply 
 	json_decref(told);
 }
 
-/* A session is ended by another process. Its row has the version of `old`. */
+/* Judges a process that ends the session of another one. The row has the version of `old`. */
 static void judge_observer(
 	const struct machine_process *by, const struct session *session, const char *version)
 {

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REST_NS ((24 * 3600 + 60) * 1000000000ULL) /* and a minute, since clocks differ */
+#define REST_NS ((24 * 3600 + 60) * 1000000000ULL) /* one minute more, since clocks differ */
 
 struct log {
 	const char *prefix, *family;
-	uint64_t moved_ns; /* the family, as far as the last one of its logs knows */
+	uint64_t moved_ns; /* last change of the family, in the last one of its logs */
 	uint64_t written_ns;
 	bool rests, is_open;
 };
@@ -17,7 +17,7 @@ struct named {
 	const char *prefix;
 	char name[120];
 	unsigned log;
-	uint64_t since_ns, until_ns; /* TASK_FOREVER: it still has that name */
+	uint64_t since_ns, until_ns; /* until_ns is TASK_FOREVER while it has that name */
 };
 struct told {
 	const struct machine_process *process;

@@ -1,4 +1,4 @@
-/* Descriptors and what they lead to. See kernel.h. */
+/* Descriptors and their files. See kernel.h. */
 #include "kernel.h"
 #include "kernel_fd.h"
 #include <errno.h>
@@ -85,7 +85,7 @@ int kernel_open_node(struct node *node, int flags)
 	return fd;
 }
 
-/* Nobody may read a file without these bits; src runs as an ordinary user here. */
+/* A file without these bits is unreadable: src runs as an ordinary user here. */
 static bool is_denied(const struct node *node, int flags)
 {
 	if (flags & O_PATH)
@@ -256,7 +256,7 @@ ssize_t __wrap_pwrite64(int fd, const void *buf, size_t n, off_t offset)
 ssize_t __wrap_write(int fd, const void *buf, size_t n)
 {
 	if (fd == STDERR_FILENO || fd == STDOUT_FILENO)
-		return (ssize_t)n; /* the story has events instead */
+		return (ssize_t)n; /* standard error is dropped: the story has events instead */
 	struct open_file *file = kernel_file(fd);
 	if (!file)
 		return -1;
@@ -337,8 +337,8 @@ int __wrap_posix_fadvise64(int fd, off_t offset, off_t n, int advice)
 	return kernel_file(fd) ? 0 : EBADF;
 }
 
-/* Only when the file of a descriptor was made is asked for, or that its server be asked, which it
- * has none. */
+/* src uses it only for the creation time of an open file, and to make a file server refresh
+ * attributes, which does nothing here. */
 int __wrap_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret)
 {
 	kernel_point();
@@ -378,7 +378,7 @@ int __wrap_fstatfs64(int fd, struct statfs *ret)
 	return 0;
 }
 
-/* A read lease is refused while somebody has the file open for writing. */
+/* A read lease is refused while a program has the file open for writing. */
 static int set_lease(struct open_file *file, int kind)
 {
 	if (kind == F_RDLCK && file->node->writers)
@@ -408,7 +408,7 @@ int __wrap_fcntl64(int fd, int command, ...)
 		return 0;
 	case F_SETLEASE:
 		return set_lease(file, arg);
-	case F_GETLEASE: /* whoever opens the file for writing waits, and we learn of it */
+	case F_GETLEASE: /* an opening for writing has to wait, and breaks the lease */
 		return file->has_lease && !file->node->writers ? F_RDLCK : F_UNLCK;
 	default:
 		abort();
@@ -428,7 +428,7 @@ int __wrap_flock(int fd, int how)
 			file->node->flocked_by = 0;
 		return 0;
 	}
-	/* Several processes may share a lock; here the first one has it alone, as with LOCK_EX. */
+	/* Shared locks are exclusive here, like LOCK_EX. */
 	if (file->node->flocked_by && file->node->flocked_by != self)
 		return kernel_fail(EWOULDBLOCK);
 	file->node->flocked_by = self;
@@ -455,7 +455,7 @@ int __wrap_pipe2(int ret[2], int flags)
 	return ret[1] < 0 ? -1 : 0;
 }
 
-/* Number and birth of a file; numbers are never used again here. */
+/* The handle has the file's number and creation time. Numbers are never reused here. */
 int __wrap_name_to_handle_at(
 	int fd, const char *path, struct file_handle *ret, int *ret_mount, int flags)
 {

@@ -1,4 +1,4 @@
-/* Names of files, and folders. See kernel.h. */
+/* Names and folders. See kernel.h. */
 #include "kernel.h"
 #include "kernel_fd.h"
 #include <errno.h>
@@ -119,7 +119,7 @@ int __wrap_unlinkat(int fd, const char *path, int flags)
 	return done(disk_remove(folder, name, flags & AT_REMOVEDIR));
 }
 
-/* Of a file without a name, which src names by its descriptor. */
+/* src links only files without a name, given by their descriptor. */
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 {
 	int fd;
@@ -193,7 +193,7 @@ char *__wrap_realpath(const char *path, char *ret)
 	char *real;
 	if (S_ISDIR(node->mode)) {
 		real = disk_path(node);
-	} else { /* links to files are not made here */
+	} else { /* src makes no hard links to named files */
 		error = find_parent_at(AT_FDCWD, path, &folder, &name);
 		char *above = error ? NULL : disk_path(folder);
 		if (error || asprintf(&real, "%s/%s", above, name) < 0)
@@ -207,7 +207,7 @@ char *__wrap_realpath(const char *path, char *ret)
 	return ret;
 }
 
-/* What src has as a DIR. */
+/* The struct behind a DIR of src. */
 struct listing {
 	int fd;
 	struct node *node;
@@ -237,7 +237,7 @@ DIR *__wrap_opendir(const char *path)
 	return fd < 0 ? NULL : __wrap_fdopendir(fd);
 }
 
-/* A simulated host has no tables of file systems, and so no mount point that is missing. */
+/* A simulated host has no fstab, so no file system is missing from its mount point. */
 FILE *__wrap_setmntent(const char *table, const char *mode)
 {
 	kernel_fail(ENOENT);
@@ -259,7 +259,7 @@ static unsigned char type_of(const struct node *node)
 	return S_ISDIR(node->mode) ? DT_DIR : S_ISLNK(node->mode) ? DT_LNK : DT_REG;
 }
 
-/* As on a real disk, a name that is removed or made meanwhile may be listed or not. */
+/* As on a real disk, a name that is removed or made during the listing may be listed or not. */
 struct dirent *__wrap_readdir64(DIR *dir)
 {
 	struct listing *listing = (struct listing *)dir;
@@ -297,7 +297,7 @@ int __wrap_scandir64(const char *path, struct dirent ***ret,
 	int (*wanted)(const struct dirent *entry),
 	int (*compare)(const struct dirent **a, const struct dirent **b))
 {
-	return kernel_fail(ENOENT); /* src asks for network cards so; there are none */
+	return kernel_fail(ENOENT); /* src lists network cards with it; there are none */
 }
 
 static ssize_t stream_read(void *cookie, char *buf, size_t n)

@@ -1,4 +1,4 @@
-/* Time, chance and identity of simulated processes. See kernel.h. */
+/* Time, random numbers and identity of simulated processes. See kernel.h. */
 #include "kernel.h"
 #include "kernel_fd.h"
 #include <errno.h>
@@ -36,7 +36,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
 	const struct machine *machine = here();
 	int64_t ns = (int64_t)world_now_ns();
-	world_spend(40); /* so that who only looks at the clock gets somewhere */
+	world_spend(40); /* so that a loop that only reads the clock ends */
 	if (machine)
 		ns = clock == CLOCK_REALTIME   ? machine_wall_ns(machine)
 		     : clock == CLOCK_BOOTTIME ? (int64_t)machine_boot_ns(machine)
@@ -114,7 +114,7 @@ int __wrap_kill(pid_t pid, int signal_number)
 {
 	const struct machine *machine = here();
 	if (signal_number)
-		abort(); /* src only asks whether a process is there */
+		abort(); /* src only checks whether a process exists */
 	return machine && process_find(machine, pid) ? 0 : kernel_fail(ESRCH);
 }
 
@@ -133,7 +133,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
 	const struct open_file *file = n == 1 ? kernel_file(fds->fd) : NULL;
 	if (!file || !file->process_of_pidfd || timeout_ms)
-		abort(); /* src polls nothing else in what is simulated */
+		abort(); /* src polls nothing else in the simulation */
 	fds->revents = file->process_of_pidfd->is_over ? POLLIN : 0;
 	return fds->revents != 0;
 }

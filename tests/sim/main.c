@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What killed processes had allocated is nobody's any more. */
+/* Memory of killed processes is not freed, and is no leak. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -33,9 +33,9 @@ static const char usage[] =
 	"       sim --bytes FILE [--requests] [NAME=VALUE ...] one world whose chance begins with these bytes\n"
 	"       sim --sums FROM TO [NAME=VALUE ...]      the same, and what they held, as JSON\n";
 
-#define SEEDS_OF_A_CHILD 100 /* so that what killed processes leave behind does not pile up */
+#define SEEDS_OF_A_CHILD 100 /* so that the memory of killed processes does not add up */
 #define BYTES_OF         3000
-#define LIMIT_S          60 /* of a processor's time, for a world that hangs in itself */
+#define LIMIT_S          60 /* of processor time, for a world in an endless loop */
 
 static bool apply_settings(struct scenario *scenario, char **settings, int n)
 {
@@ -58,7 +58,7 @@ static void read_scenario(uint64_t seed, char **settings, int n, struct scenario
 		exit(2);
 }
 
-/* SIGPROF ends the process after so much time of a processor. 0: never. */
+/* Lets SIGPROF end the process after this processor time. 0: never. */
 static void limit_time(long s)
 {
 	setitimer(ITIMER_PROF, &(struct itimerval){.it_value = {.tv_sec = s}}, NULL);
@@ -84,9 +84,9 @@ static bool play(uint64_t seed, char **settings, int n, enum story_use use)
 	return !broken;
 }
 
-/* What the worlds of --sums held. Shared with the children. */
+/* The sums over all worlds for --sums. Shared with the children. */
 struct held {
-	uint64_t seed; /* that is played, for when it crashes */
+	uint64_t seed; /* the seed being played, in case it crashes */
 	uint64_t worlds, s, runs, last_runs, faults;
 	uint64_t with_hosts, with_runs, with_faults, with_nights, with_all;
 };
@@ -137,7 +137,7 @@ static struct held *new_sums(void)
 	return sums;
 }
 
-/* In a child of its own: whether all went well. */
+/* Plays some seeds in a child process, and returns whether all held. */
 static bool play_some(uint64_t from, uint64_t to, char **settings, int n, struct held *sums)
 {
 	int status;
@@ -168,7 +168,7 @@ static bool play_some(uint64_t from, uint64_t to, char **settings, int n, struct
 	return false;
 }
 
-/* Where src opens files, it is those of a world. */
+/* fopen() of src opens files of a world, so this is the real one. */
 FILE *__real_fopen64(const char *path, const char *mode);
 
 static void read_bytes(const char *path)
@@ -200,7 +200,7 @@ static int write_bytes(uint64_t seed, const char *path)
 
 int main(int argc, char **argv)
 {
-	/* Large bodies come and go: the memory stays here. */
+	/* Keep the memory of large bodies for the next ones. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	vfs_set_up();
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 			return 0;
 		}
 		printf("sim %s ", argv[2]);
-		for (size_t i = 0; i < scenario_fields(); i++) /* what is 0 is told, too */
+		for (size_t i = 0; i < scenario_fields(); i++) /* including those that are 0 */
 			printf("%s=%u ", scenario_name(i), *scenario_field(&scenario, i));
 		printf("\n");
 		return 1;

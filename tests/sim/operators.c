@@ -1,5 +1,5 @@
-/* What administrators do: the bucket is deleted and made again, the marks of a host come back from
- * its backup, and an object is deleted. */
+/* Actions of administrators: they recreate the bucket, restore marks from a backup, and delete
+ * objects. */
 #include "judge.h"
 #include "judge_runs.h"
 #include "net.h"
@@ -22,8 +22,8 @@ static void wait_up_to(struct chance *chance, uint64_t s)
 	task_sleep_until(world_now_ns() + chance_below(chance, s * NS_PER_S));
 }
 
-/* What a run under way would do in a bucket that is made anew, no client can know. Nor does it
- * know of a request of its own that comes late. */
+/* Waits until no run is under way and no request is late: no client could know that the bucket is a
+ * new one. */
 static void make_bucket_anew(struct chance *chance)
 {
 	wait_up_to(chance, 100);
@@ -37,7 +37,7 @@ static void make_bucket_anew(struct chance *chance)
 		}
 }
 
-/* A run under way could not know which of two objects is the bucket's. */
+/* Waits until no run is under way: it could not know which of two objects is that of the bucket. */
 static void delete_id_object(struct chance *chance)
 {
 	wait_up_to(chance, 100);
@@ -100,8 +100,8 @@ static void restore_marks(const struct machine *machine, const struct backup *ba
 	}
 }
 
-/* Whether the copy was made of the marks that the machine's objects name. Before the first run has
- * set them up, a copy has nothing: to restore it would be to lose all marks. */
+/* Whether the backup is of the marks that the machine's objects name. A backup from before the
+ * first run is empty: restoring it would lose all marks. */
 static bool has_these_marks(const struct machine *machine, const struct backup *backup)
 {
 	const struct s3_stored *object;
@@ -135,7 +135,7 @@ static void restore_backup(struct chance *chance)
 		free(backup.bytes[i]);
 }
 
-/* There are some others below its prefix, to show that it is the bucket of the marks. */
+/* Other objects below its prefix remain, which show that it is the bucket of the marks. */
 static void delete_object(struct chance *chance)
 {
 	const struct s3_stored *object, *chosen = NULL;
@@ -168,7 +168,7 @@ static void drop_what_is_old(int64_t before_s)
 	}
 }
 
-/* As a lifecycle rule, once a day: here at the hour of the night at which runs begin, too. */
+/* Acts like a lifecycle rule, once a day, at an hour of the night at which runs begin, too. */
 static void live_by_rule(void *arg)
 {
 	for (unsigned hour = 1; hour <= world.scenario.night_h; hour++) {

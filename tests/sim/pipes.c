@@ -1,5 +1,5 @@
-/* Programs whose output is uploaded (push s3://BUCKET/KEY -- COMMAND), and the folders in which it
- * is kept (--spool). Each output is another one, as dumps are. */
+/* Programs whose output is uploaded (push s3://BUCKET/KEY -- COMMAND), and their --spool folders.
+ * Each output differs, like dumps of a database. */
 #include "pipes.h"
 #include "judge.h"
 #include "story.h"
@@ -13,12 +13,12 @@
 
 struct producer {
 	const struct machine *machine;
-	char key[80], folder[40];    /* the folder: that of --spool */
-	const char *source, *suffix; /* the suffix: that of --compress */
+	char key[80], folder[40];    /* folder: that of --spool */
+	const char *source, *suffix; /* suffix: that of --compress */
 	struct chance chance;
 	unsigned char *bytes;
 	size_t n, at;
-	bool has_begun, fails, is_well; /* is_well: all was written */
+	bool has_begun, fails, is_well; /* is_well: the whole output was written */
 	bool was_kept;                  /* by an earlier run */
 };
 
@@ -54,7 +54,7 @@ static void begin(struct producer *producer)
 	story("the output for %s begins", producer->key);
 }
 
-/* As s3once_read: in pieces, with pauses, and with an end that is good or not. */
+/* Implements s3once_read: in pieces, with pauses, and with a good or a bad end. */
 static long produce(void *arg, void *buffer, size_t n, char *ret_text, size_t size)
 {
 	struct producer *producer = arg;
@@ -92,7 +92,7 @@ struct producer *producer_new(const struct machine *machine, struct s3once_optio
 {
 	struct producer *producer = calloc(1, sizeof *producer);
 	const unsigned n = world.pipes++;
-	/* At first two machines meet at one key, and in the end each has its turn with each. */
+	/* At first two machines write to one key. In the end each machine writes to each key. */
 	const unsigned key = (world.is_calm ? n : n / 2) % PIPES_KEYS;
 	if (!producer)
 		abort();
@@ -113,7 +113,7 @@ struct producer *producer_new(const struct machine *machine, struct s3once_optio
 	options->spool = world.scenario.spools ? producer->folder : NULL;
 	options->rotated = options->live = options->final = options->removes = 0;
 	options->compare_content = 0;
-	options->if_changed = S3ONCE_CHANGED_FAIL; /* as far as there are versions */
+	options->if_changed = S3ONCE_CHANGED_FAIL; /* if versions differ at all */
 	return producer;
 }
 

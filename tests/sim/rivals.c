@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row by the text of its keys in a request, or an object by its path. */
+/* A row, named by the text of its keys in a request, or an object, named by its path. */
 struct target {
 	char *name;
-	const void *writer; /* the last one */
+	const void *writer; /* the last writer */
 	struct target *next;
 };
 struct rival {
@@ -48,7 +48,7 @@ void rivals_calm(void)
 	}
 }
 
-/* What a request writes to, or NULL. The caller frees it. */
+/* Returns the name of a request's target, or NULL if it writes nothing. The caller frees it. */
 static char *name_of(const struct wire_request *request)
 {
 	static const char first[] = "\"pk\":{\"S\":\"", second[] = "\"sk\":{\"S\":\"";

@@ -53,8 +53,7 @@ static unsigned one_of(struct chance *chance, const unsigned *values, size_t n)
 	one_of(chance, (const unsigned[]){__VA_ARGS__},                                            \
 		sizeof((const unsigned[]){__VA_ARGS__}) / sizeof(unsigned))
 
-/* A feature is there in some worlds only, and then often, so that those meet that are rare alone.
- */
+/* A feature occurs in few worlds, but often there, so that features meet that are rare alone. */
 #define SOMETIMES(chance, ...) (chance_hits(chance, 300) ? ONE_OF(chance, __VA_ARGS__) : 0)
 
 static void choose_service(struct chance *c, struct scenario *s)
@@ -124,8 +123,7 @@ static void choose_troubles(struct chance *c, struct scenario *s)
 	s->partial = is_fine ? 0 : ONE_OF(c, 0, 0, 10, 100, 300);
 }
 
-/* Some worlds are mostly about who owns a file, and some about answers that are lost or come late.
- */
+/* Some worlds concentrate on the ownership of files, and some on lost and late replies. */
 static void choose_focus(struct chance *c, struct scenario *s)
 {
 	const unsigned what = ONE_OF(c, 0, 0, 0, 1, 2);
@@ -165,7 +163,7 @@ static void choose_focus(struct chance *c, struct scenario *s)
 	s->if_changed = 0;
 }
 
-/* What is rare in an hour happens in a night. */
+/* Adds troubles that are rare in an hour, but not in a night. */
 static void choose_night_troubles(struct chance *c, struct scenario *s)
 {
 	unsigned *const troubles[] = {&s->kills, &s->stops, &s->suspends, &s->power_cuts,
@@ -174,7 +172,7 @@ static void choose_night_troubles(struct chance *c, struct scenario *s)
 	unsigned sum = 0;
 	for (size_t i = 0; i < n; i++)
 		sum += *troubles[i] = ONE_OF(c, 0, 0, 1, 2, 3);
-	for (; sum < 20; sum++) /* some find nobody whom they could trouble */
+	for (; sum < 20; sum++) /* some find no process or machine to trouble */
 		++*troubles[chance_below(c, n)];
 }
 
@@ -204,8 +202,8 @@ static void choose_night(struct chance *c, struct scenario *s)
 	choose_night_troubles(c, s);
 }
 
-/* Who waits for hours for another one's lease asks again and again, which costs as much as ten
- * other nights; and what happens in a night of days happens in one of hours. */
+/* Shortens long leases, since a process that polls for hours costs as much as ten other nights; and
+ * shortens nights of several days, which show no more than those of hours. */
 static void make_night_small(struct chance *c, struct scenario *s)
 {
 	s->night_h = s->night_h > 24 && !s->lifecycle_h ? ONE_OF(c, 9, 24) : s->night_h;
@@ -213,7 +211,7 @@ static void make_night_small(struct chance *c, struct scenario *s)
 		s->lease_s > 600 || (s->lease_s == 600 && chance_hits(c, 500)) ? 30 : s->lease_s;
 }
 
-/* Uploads in parts that nobody goes on with, and gc. */
+/* Chooses uploads in parts that no run resumes, and gc. */
 static void choose_leftovers(struct chance *c, struct scenario *s)
 {
 	s->rotated = s->live = s->backups = s->anew = 0;
@@ -229,8 +227,8 @@ static void choose_leftovers(struct chance *c, struct scenario *s)
 	s->lease_s = s->slow ? 30 : 5;
 }
 
-/* Runs of all kinds are twelve at most, in sum, and mostly fewer, since a small world shows nearly
- * as much in half of the time. What is too much goes, first of what there is most of. */
+/* Limits the runs of all kinds to at most twelve, and mostly fewer, since a small world shows
+ * nearly as much in half of the time. Of the most frequent kind, runs are dropped first. */
 #define RUNS_LEAST 6
 
 static void limit_runs(struct chance *c, struct scenario *s)
@@ -249,11 +247,11 @@ static void limit_runs(struct chance *c, struct scenario *s)
 	const unsigned others = s->audits + s->lockers + s->pipes;
 	const unsigned most = (all - others) / hosts;
 	while (s->runs * hosts + others + runs_most - all < RUNS_LEAST)
-		s->runs++; /* some find their machine off */
+		s->runs++; /* some begin while their machine is off */
 	s->runs = s->runs < most ? s->runs : most ? most : 1;
 }
 
-/* Troubles are added to a quiet world until there are ten faults or so. */
+/* Adds troubles to a quiet world until there are some ten faults. */
 static void add_troubles(struct chance *c, struct scenario *s)
 {
 	unsigned *const troubles[] = {&s->kills, &s->stops, &s->suspends, &s->power_cuts,
@@ -268,7 +266,7 @@ static void add_troubles(struct chance *c, struct scenario *s)
 		++*troubles[chance_below(c, n)];
 }
 
-/* The evening of people's files, and beside it the night of a host whose logs rotate. */
+/* Chooses the evening of people's files, and the night of a host with rotated logs. */
 static void choose_evening(struct chance *c, struct scenario *s)
 {
 	if (chance_hits(c, 50))
@@ -287,7 +285,7 @@ static void choose_evening(struct chance *c, struct scenario *s)
 	s->threads = chance_hits(c, 50) ? ONE_OF(c, 6, 8, 12) : 0;
 }
 
-/* Where a row or a file has several writers, whose options differ. */
+/* Chooses options that differ among the writers of a row or a file. */
 static void choose_kinds(struct chance *c, struct scenario *s)
 {
 	const bool has_files = s->rotated != 1;
@@ -300,7 +298,7 @@ static void choose_kinds(struct chance *c, struct scenario *s)
 	s->open_lines = s->rotated && s->live && !s->finals ? ONE_OF(c, 0, 1) : 0;
 	s->id_gone = s->id_object && !s->anew ? ONE_OF(c, 0, 1, 2) : 0;
 	s->bad_part = s->large ? SOMETIMES(c, 1) : 0;
-	if (s->bad_part) { /* the pauses between turns count, and not those of one request */
+	if (s->bad_part) { /* so that the pauses between turns matter */
 		s->attempts = 1;
 		s->give_up_s = 60;
 	}
@@ -308,12 +306,13 @@ static void choose_kinds(struct chance *c, struct scenario *s)
 	s->proxy = s->aws ? 0 : SOMETIMES(c, 1);
 }
 
-/* Who writes the logs. Where times are to tell which one was written last, no clock jumps. */
+/* Chooses the programs that write logs. No clock jumps if times have to show which file was written
+ * last. */
 static void choose_writers(struct chance *c, struct scenario *s)
 {
 	s->zoo = s->rotated ? chance_hits(c, 300) : 0;
 	s->rings = s->rotated ? chance_hits(c, 130) : 0;
-	/* Without --live, such a log is another one (docs/logs.md). */
+	/* Without --live, such a log counts as another log (docs/logs.md). */
 	s->timeless = s->rotated && s->live ? chance_hits(c, 300) : 0;
 	if (s->rings)
 		s->clock_jumps = s->clock_days = 0;
@@ -330,7 +329,7 @@ static void choose_images(struct chance *c, struct scenario *s)
 	s->anew = s->backups = s->foreign = s->pipes = s->manifest = s->lifecycle_h = 0;
 	s->batches = s->no_old = s->partial = s->bad_part = s->age_s = s->spools = 0;
 	s->id_gone = s->transfer_kib = s->recompress = 0;
-	s->bad_reads = 0; /* of what tells which machine this is */
+	s->bad_reads = 0; /* of the files that identify a machine */
 }
 
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
@@ -356,7 +355,7 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	ret->spools = ret->pipes ? ONE_OF(&pipes, 0, 1) : 0;
 	struct chance clocks = chance_of(seed, "clocks");
 	ret->clock_days = may_be_night && chance_hits(&clocks, 200) ? 1000 : 0;
-	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
+	/* A live log that was uploaded as a whole is uploaded again when it has grown. */
 	ret->finals = ret->rotated == 1 && !ret->live ? 0 : SOMETIMES(&chance, 200, 500);
 	if (may_be_night && !is_large) {
 		if (is_night)

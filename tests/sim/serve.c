@@ -1,11 +1,10 @@
-/* The simulated S3 and DynamoDB of world_s3.h and world_dynamodb.h behind HTTP, for tests that need
- * them at once and nothing that has to be installed: serve PORT ACCESS-KEY [S3-MS DYNAMODB-MS]. It
- * serves on 127.0.0.1 until a signal ends it. With the last two arguments each answer comes that
- * much later. Requests with x-amz-target are for DynamoDB. Buckets are made by CreateBucket, tables
- * by CreateTable, and everything is in memory. "Simulated.Bill" is answered by what the requests of
- * DynamoDB have cost so far. Any signature of the access key is taken, since what s3once signs is
- * tested elsewhere. One thread, on libuv's own loop: nothing here is simulated but the two
- * services. */
+/* Serves the simulated S3 and DynamoDB of world_s3.h and world_dynamodb.h over HTTP, for tests that
+ * want to start at once and to install nothing: serve PORT ACCESS-KEY [S3-MS DYNAMODB-MS]. It
+ * serves on 127.0.0.1 until a signal ends it. The last two arguments delay each reply. Requests
+ * with x-amz-target are for DynamoDB. CreateBucket and CreateTable work, and everything is in
+ * memory. The reply to "Simulated.Bill" is the cost of DynamoDB's requests so far. Any signature
+ * with the access key is accepted, since signatures are tested elsewhere. There is one thread, with
+ * libuv's own loop: only the two services are simulated. */
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "world_dynamodb.h"
@@ -32,13 +31,13 @@ struct table {
 	struct world_dynamodb *db;
 };
 
-/* A connection. `at` bytes of the request are there; it has head_bytes and body_bytes. */
+/* A connection. `at` bytes of its request have arrived, of head_bytes and body_bytes. */
 struct client {
 	uv_tcp_t tcp;
 	char *bytes;
 	size_t at, cap;
-	size_t head_bytes, body_bytes; /* head_bytes 0: the head is not whole yet */
-	unsigned holds; /* answers that are not sent yet, and one until the connection is closed */
+	size_t head_bytes, body_bytes; /* head_bytes is 0 until the whole head has arrived */
+	unsigned holds; /* replies not sent yet, and one until the connection is closed */
 	bool was_told_to_go_on;
 };
 
@@ -51,7 +50,7 @@ struct answer {
 };
 
 #define OPERATIONS_MAX 32
-/* How often each operation of DynamoDB was asked for. */
+/* The number of requests for each operation of DynamoDB. */
 static struct {
 	char name[32];
 	uint64_t n;
@@ -60,7 +59,7 @@ static struct {
 static uint64_t s3_ms, dynamodb_ms;
 static struct bucket *buckets;
 static struct table *tables;
-static char credential[160]; /* as the Authorization header has it */
+static char credential[160]; /* as in the Authorization header */
 
 static void *must(void *memory)
 {
@@ -69,7 +68,7 @@ static void *must(void *memory)
 	return memory;
 }
 
-/* --- Buckets, which world_s3.h has one of. */
+/* --- Buckets. A world_s3 has a single one. */
 
 static void refuse(struct wire_reply *ret, int status, const char *code)
 {
@@ -123,7 +122,7 @@ static void list_buckets(struct wire_reply *ret)
 	ret->status = 200;
 }
 
-/* DeleteObjects. Keys of tests have nothing that XML would have to encode. */
+/* Answers DeleteObjects. Keys of tests need no XML escapes. */
 static void delete_objects(
 	struct bucket *bucket, const struct wire_request *request, struct wire_reply *ret)
 {
@@ -171,7 +170,7 @@ static void answer_s3(const struct wire_request *request, struct wire_reply *ret
 	free(deletes);
 }
 
-/* --- Tables, which world_dynamodb.h has one of. */
+/* --- Tables. A world_dynamodb has a single one. */
 
 static void tell(struct wire_reply *ret, int status, json_t *json)
 {
@@ -198,7 +197,7 @@ static void list_tables(struct wire_reply *ret)
 	tell(ret, 200, json_pack("{s:o}", "TableNames", names));
 }
 
-/* Whether the key is pk, or pk and sk, of strings; nothing else is simulated. */
+/* Whether the key is the string pk, or the strings pk and sk. Others are not simulated. */
 static bool is_simulated(const json_t *body, size_t *ret_keys)
 {
 	static const char *const names[] = {"pk", "sk"};
@@ -269,8 +268,8 @@ static void tell_bill(struct wire_reply *ret)
 			"write_units", writes));
 }
 
-/* The table that a body names: as TableName, as the first of a batch of keys, or in one of its
- * statements. The place of NULL if there is none. */
+/* Returns the place of the table that a body names: as TableName, as the first of a batch of keys,
+ * or in a statement. It contains NULL if there is no such table. */
 static struct table **table_of(const json_t *body, const char *name)
 {
 	const json_t *of = json_object_get(body, "RequestItems");
@@ -298,7 +297,7 @@ static void answer_dynamodb(
 	count_operation(operation);
 	struct table **at = table_of(body, name);
 	if (!*at && json_array_size(json_object_get(body, "Statements")))
-		at = &tables; /* any of them knows that the statements are of none */
+		at = &tables; /* any table reports that the statements name another one */
 	if (!who || !strstr(who, credential))
 		refuse_json(ret, "UnrecognizedClientException", "The access key is unknown");
 	else if (strcmp(target, "Simulated.Bill") == 0)
@@ -316,7 +315,7 @@ static void answer_dynamodb(
 	json_decref(body);
 }
 
-/* Answers, and returns how many milliseconds later the answer is to be sent. */
+/* Answers a request, and returns the delay of the reply in ms. */
 static uint64_t answer(const struct wire_request *request, struct wire_reply *ret)
 {
 	const char *target = wire_header(request, "x-amz-target");
@@ -361,7 +360,7 @@ static void on_time(uv_timer_t *timer)
 		on_written(&answer->write, 0);
 }
 
-/* Takes the bytes, and sends them after so many milliseconds. */
+/* Sends the bytes after this time in ms, and takes ownership of them. */
 static void send_bytes(struct client *client, char *bytes, size_t n, uint64_t after_ms)
 {
 	struct answer *answer = must(calloc(1, sizeof *answer));
@@ -400,7 +399,7 @@ static void reply(
 	send_bytes(client, out.data, out.len, after_ms);
 }
 
-/* The request at the front of the buffer, which is whole. */
+/* Serves the complete request at the beginning of the buffer. */
 static void serve(struct client *client)
 {
 	const char *lines[WIRE_HEADERS_MAX];
@@ -430,7 +429,8 @@ static void serve(struct client *client)
 	free(head);
 }
 
-/* Reads how long the request is, once its head is whole. False: it cannot be served. */
+/* Reads the length of the request once its head is complete. Returns false if it cannot be served.
+ */
 static bool measure(struct client *client)
 {
 	client->bytes[client->at] = 0;

@@ -1,5 +1,5 @@
-/* The smallest world that still breaks the same promise under this seed: each number of the
- * scenario is lowered as far as it goes, again and again, until none can be lowered any more. */
+/* Finds the smallest world that still breaks the same promise under this seed. It lowers each
+ * number of the scenario as far as possible, again and again, until no number can be lowered. */
 #include "shrink.h"
 #include "story.h"
 #include "world.h"
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define SENTENCE_MAX 1024
-static char *told; /* shared with the child: the promise that it breaks */
+static char *told; /* shared with the child, which writes the promise that it breaks */
 
-/* Which promise a sentence is about: its words without names and numbers. */
+/* Reduces a sentence to its promise: the words without names and numbers. */
 static void promise_of(const char *sentence, char ret[static SENTENCE_MAX])
 {
 	size_t at = 0;
@@ -31,8 +31,8 @@ static void promise_of(const char *sentence, char ret[static SENTENCE_MAX])
 	ret[at] = 0;
 }
 
-/* In a child of its own, since killed processes leave things behind. `promise` is "" for a crash,
- * or NULL for any. */
+/* Plays the world in a child process, since killed processes leave memory behind. `promise` is ""
+ * for a crash, or NULL for any promise. */
 static bool breaks(uint64_t seed, const struct scenario *scenario, const char *promise)
 {
 	int status;

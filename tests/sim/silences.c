@@ -7,15 +7,15 @@
 #include <string.h>
 
 #define NS_PER_S  1000000000ULL
-#define GIVE_UP_S 300 /* by default */
-#define SAYS_S    10  /* of nothing that moves, before a line says so */
-/* What comes beside: the last look at the time, and what a run writes as it ends. */
+#define GIVE_UP_S 300 /* the default */
+#define SAYS_S    10  /* time without progress until a line reports it */
+/* Allowance for the last check of the clock, and for the writes of a run that ends. */
 #define MARGIN_S 30
-/* More where answers take long or do not come: a run may have waited for the table and got its
- * answers for minutes, while S3 was not asked for anything. */
+/* A larger allowance if replies are slow or missing: a run may wait minutes for replies of the
+ * table, and send no request to S3 meanwhile. */
 #define TABLE_S 1800
-/* A run that has not asked the silent server for this long does not wait for it. It waits for
- * another run, perhaps, which holds the files. */
+/* A run that has sent no request to the silent server for this long does not wait for it, but
+ * perhaps for another run that holds the files. */
 #define ASKS_NO_MORE_S (2 * RUN_REQUEST_S + 60)
 
 enum kind {
@@ -31,17 +31,17 @@ static const char *const kinds[KINDS] = {"S3 is silent", "the table is silent", 
 	"the connections of a machine are half open", "the headers of S3's answers do not end",
 	"S3 completes no upload"};
 
-/* A body that left into a silence. */
+/* A body that was sent into a silence. */
 struct left {
 	const struct machine_process *process;
-	uint64_t target; /* a hash of where it was sent to */
+	uint64_t target; /* a hash of its path and query */
 };
 
 static struct {
 	bool is_on;
 	enum kind kind;
 	const struct machine *machine;
-	struct left left[1000]; /* more are not told from others */
+	struct left left[1000]; /* further ones count as new */
 	size_t n_left;
 } silence;
 
@@ -101,8 +101,9 @@ void silences_said(struct machine_process *process)
 	process->heard.said_ns = world_now_ns();
 }
 
-/* Whether a body has left for the first time, which moves a run: the bytes are on the wire, and no
- * server says that it has them. What is sent again is no progress. */
+/* Whether a body is sent for the first time, which counts as progress: the bytes are on the
+ * network, and the run cannot know that no server takes them. A body that is sent again is no
+ * progress. */
 static bool leaves_first(const struct machine_process *process, const struct wire_request *request)
 {
 	if (!request->body_bytes || strcmp(request->method, "PUT") != 0)
@@ -125,7 +126,7 @@ static bool asks_no_more(const struct heard *heard)
 void silences_asked(struct machine_process *process, const struct wire_request *request)
 {
 	struct heard *heard = &process->heard;
-	/* In the first case, it may have said already what it waits for. */
+	/* In the first case, the run may have reported before what it waits for. */
 	if (leaves_first(process, request) || asks_no_more(heard))
 		heard->silent_ns = 0;
 	heard->n_asked++;
@@ -141,7 +142,7 @@ void silences_left(struct machine_process *process)
 	process->heard.left_ns = world_now_ns();
 }
 
-/* For how long nothing has moved, in s. What was stopped or asleep has had no time. */
+/* Returns the time without progress, in s. It is 0 for a process that was stopped or suspended. */
 static uint64_t still_s(const struct machine_process *process)
 {
 	const struct heard *heard = &process->heard;
@@ -153,7 +154,7 @@ static uint64_t still_s(const struct machine_process *process)
 	return (world_now_ns() - since_ns) / NS_PER_S;
 }
 
-/* Returns after how long without progress a run is to give up, in s: the limit is counted from the
+/* Returns the time without progress after which a run has to give up, in s. It counts from the
  * first failure, and a silent request fails when its own time is over. */
 static uint64_t limit_s(void)
 {

@@ -1,6 +1,6 @@
-/* SQLite's files on the disks of simulated machines, by SQLite's own interface for that
- * (https://www.sqlite.org/vfs.html). What is written is lost at a failure of power until it is
- * synced; locks go with their process. */
+/* Keeps SQLite's files on the disks of simulated machines, by SQLite's VFS interface
+ * (https://www.sqlite.org/vfs.html). A power cut undoes writes that were not synced, and locks end
+ * with their process. */
 #include "kernel.h"
 #include "machines.h"
 #include "story.h"
@@ -12,9 +12,9 @@
 
 #define REGIONS_MAX 64
 
-/* The index of a write-ahead log, which the connections of a machine share in memory. */
+/* The index of a write-ahead log, in memory that the connections of a machine share. */
 struct index {
-	struct node *node; /* of the database */
+	struct node *node; /* node of the database */
 	void *regions[REGIONS_MAX];
 	int region_bytes;
 	struct index *next;
@@ -28,18 +28,17 @@ struct vfs_file {
 	struct index *index;
 	unsigned shared_slots, exclusive_slots;
 	bool deletes_on_close;
-	uint64_t
-		unsynced_ns; /* since when the process has written what is not synced; 0: nothing */
-	uint64_t suspended_ns; /* of the process, at that time */
+	uint64_t unsynced_ns;  /* time of the first write not synced; 0: none */
+	uint64_t suspended_ns; /* suspended_ns of the process at that time */
 	char path[600];
-	struct vfs_file *next; /* of all that are open */
+	struct vfs_file *next; /* in the list of open files */
 };
 
 static struct {
 	struct vfs_file *files;
 	struct index *indexes;
 	struct chance chance;
-	unsigned temporary; /* files without a name so far */
+	unsigned temporary; /* number of files without a name so far */
 } vfs;
 
 static struct disk *disk_here(void)
@@ -100,8 +99,8 @@ static int vfs_read(sqlite3_file *base, void *buf, int n, sqlite3_int64 offset)
 	return SQLITE_IOERR_SHORT_READ;
 }
 
-/* A mark is on the disk within a second (docs/guarantees.md), unless its process or machine stood
- * still meanwhile. The log of SQLite is where marks are first. */
+/* A mark is on the disk within a second (docs/guarantees.md), unless its process or machine was
+ * stopped meanwhile. Marks are written to SQLite's log first. */
 #define UNSYNCED_MOST_NS 3000000000U
 #define SWEEP_NS         1000000000U
 
@@ -129,7 +128,7 @@ static int vfs_write(sqlite3_file *base, const void *bytes, int n, sqlite3_int64
 	task_point();
 	node_write(file->node, bytes, (size_t)n, (uint64_t)offset);
 	judge_unsynced(file);
-	/* The sweep of old sessions, when a process begins, is not synced. The process may have
+	/* The sweep of old sessions at the start of a process is not synced. The process may have
 	 * been stopped just before it. */
 	const struct machine_process *process = file->process;
 	const uint64_t began_ns = process->began_ns > process->continued_ns ? process->began_ns
@@ -164,7 +163,7 @@ static int vfs_size(sqlite3_file *base, sqlite3_int64 *ret)
 	return SQLITE_OK;
 }
 
-/* The highest level that another connection has. */
+/* Returns the highest lock level of the other connections. */
 static int others_level(const struct vfs_file *self)
 {
 	int level = SQLITE_LOCK_NONE;
@@ -237,7 +236,7 @@ static struct index *index_of(struct vfs_file *file)
 		index->next = vfs.indexes;
 		vfs.indexes = index;
 	}
-	/* Whoever comes first finds what a process that was killed has left, and begins anew. */
+	/* The first connection finds the index of killed processes, and clears it. */
 	for (int i = 0; i < REGIONS_MAX && !has_index(file->node); i++)
 		if (index->regions[i])
 			memset(index->regions[i], 0, (size_t)index->region_bytes);
@@ -367,7 +366,7 @@ static int vfs_delete(sqlite3_vfs *self, const char *name, int syncs)
 static int vfs_access(sqlite3_vfs *self, const char *name, int flags, int *ret)
 {
 	const struct node *node = disk_get(disk_here(), name);
-	/* As SQLite's own: an empty file is none. */
+	/* As in SQLite's own VFS, an empty file does not exist. */
 	*ret = node && (flags != SQLITE_ACCESS_EXISTS || node->size > 0);
 	return SQLITE_OK;
 }
@@ -415,7 +414,7 @@ void vfs_set_up(void)
 		.xSleep = vfs_sleep,
 		.xCurrentTime = vfs_now,
 		.xGetLastError = vfs_last_error};
-	/* Its mutexes know nothing of our tasks; each connection has one task at a time. */
+	/* SQLite's mutexes do not know our tasks. Only one task at a time uses a connection. */
 	sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
 	sqlite3_initialize();
 	sqlite3_vfs_register(&simulated, 1);
@@ -433,5 +432,5 @@ void vfs_begin(uint64_t seed)
 	vfs.indexes = NULL;
 	vfs.temporary = 0;
 	vfs.chance = chance_of(seed, "sqlite");
-	sqlite3_randomness(0, NULL); /* it is seeded anew */
+	sqlite3_randomness(0, NULL); /* seeds it again */
 }

@@ -1,7 +1,7 @@
 /* The scheduler. See tasks.h.
  *
- * A task's stack is taken from a pool. Abandoned tasks leave it as it is: what they had allocated
- * is lost, as a killed process loses it, until the real process ends. */
+ * The stack of a task comes from a pool. An abandoned task does not unwind its stack, so its memory
+ * stays allocated until the real process ends, like that of a killed process. */
 #include "tasks.h"
 #include <assert.h>
 #include <errno.h>
@@ -26,9 +26,9 @@
 #define TASKS_MAX 4096
 #define LOCKS_MAX 16
 
-/* Goes on with another stack: keeps what a function may not change, and where this one is, in
- * *keep. ucontext.h does the same, but with two system calls each time, and under ASan with many
- * more. */
+/* Continues on the other stack: pushes the registers that a function has to preserve, and stores
+ * the stack pointer in *keep. ucontext.h does the same, but with two system calls each time, and
+ * with many more under ASan. */
 void task_switch(void **keep, void *to);
 #ifdef __x86_64__
 __asm__(".text\n"
@@ -70,16 +70,16 @@ struct task {
 	int error_number;
 	uint32_t *locks[LOCKS_MAX];
 	size_t n_locks;
-	void *at; /* where it is on its stack */
+	void *at; /* its stack pointer while another task runs */
 	void *stack;
 	void *fake_stack; /* ASan's */
 };
 
 static struct {
-	struct task *tasks[TASKS_MAX]; /* those that are not over, by number */
+	struct task *tasks[TASKS_MAX]; /* those that have not ended, by number */
 	size_t n;
 	struct task *running;
-	void *scheduler; /* where it is */
+	void *scheduler; /* its stack pointer while a task runs */
 	void *fake_stack;
 	const void *scheduler_stack;
 	size_t scheduler_stack_bytes;
@@ -91,7 +91,7 @@ static struct {
 	size_t n_free_stacks;
 } world;
 
-/* Its stack is another one's next. */
+/* Keeps the task's stack for another task. */
 static void bury(struct task *task)
 {
 #ifdef HAS_ASAN
@@ -101,7 +101,7 @@ static void bury(struct task *task)
 	free(task);
 }
 
-/* A world that broke a promise has left tasks in the middle of what they did. */
+/* Forgets tasks of a world that broke a promise and ended in the middle. */
 void tasks_begin(uint64_t seed)
 {
 	static const unsigned rates[] = {0, 5, 50, 200, 500};
@@ -168,8 +168,8 @@ uint32_t task_start(struct machine_process *process, void (*run)(void *arg), voi
 	task->run = run;
 	task->arg = arg;
 	task->stack = stack_take();
-	/* As if it had been at the beginning of task_main(), with a return address that nobody
-	 * uses. */
+	/* As if the task had stopped at the beginning of task_main(), whose return address is never
+	 * used. */
 	void **top = (void **)((char *)task->stack + STACK_BYTES);
 	top[-1] = NULL;
 	top[-2] = (void *)(uintptr_t)task_main;
@@ -278,7 +278,7 @@ void task_wake_one(const void *what)
 
 static void free_locks(struct task *task)
 {
-	extern char __data_start, _end; /* of the static memory of this program */
+	extern char __data_start, _end; /* bounds of the program's static memory */
 	for (size_t i = 0; i < task->n_locks; i++) {
 		const char *at = (const char *)task->locks[i];
 		if (at >= &__data_start && at < &_end) {
@@ -345,8 +345,8 @@ void task_released(uint32_t *lock)
 		}
 }
 
-/* One that can go on now, by chance. NULL: nobody can before that time. Buries those that are over.
- */
+/* Returns a random task that can run now, or NULL if none can before *ret_next_ns. Buries tasks
+ * that have ended. */
 static struct task *choose(uint64_t *ret_next_ns)
 {
 	struct task *ready[TASKS_MAX];

@@ -1,4 +1,4 @@
-/* See trace.h. Nothing is judged here. */
+/* Implements trace.h. It judges nothing. */
 #include "trace.h"
 #include "tasks.h"
 #include <string.h>
@@ -17,7 +17,7 @@ static void tell(json_t *line)
 	json_decref(line);
 }
 
-/* A member of a request's body, or null. */
+/* Returns a member of a request's body, or null. */
 static json_t *member(const json_t *body, const char *name)
 {
 	json_t *value = json_object_get(body, name);

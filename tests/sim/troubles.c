@@ -1,4 +1,4 @@
-/* What happens to machines and processes: kills, stops, failures of power, and so on. */
+/* Troubles of machines and processes: kills, stops, power cuts, and so on. */
 #include "denials.h"
 #include "judge.h"
 #include "net.h"
@@ -9,7 +9,8 @@
 
 #define NS_PER_S 1000000000ULL
 
-/* In a night, the i-th of n happens in its n-th part. */
+/* Waits for the time of the i-th of n troubles. In a night, that is in the i-th of n equal parts.
+ */
 static void wait_a_while(struct chance *chance, unsigned i, unsigned n)
 {
 	/* Most runs take less than a second or two of virtual time. */
@@ -33,7 +34,7 @@ static struct machine_process *any_process(struct chance *chance)
 	return chosen;
 }
 
-/* Minutes, or in a night hours, perhaps. */
+/* Waits up to some minutes, or perhaps hours in a night. */
 static void last(struct chance *chance, uint64_t s, uint64_t night_s)
 {
 	const bool is_long = world.scenario.night_h && chance_hits(chance, 500);
@@ -45,7 +46,8 @@ static struct machine *any_machine(struct chance *chance)
 	return machine_at(chance_below(chance, machines_count()));
 }
 
-/* Waits up to a minute, or the night, until some process is there, and then a moment. */
+/* Waits up to a minute, or for the night, until a process is running, and then a moment more.
+ * Returns a process, or NULL. */
 static struct machine_process *wait_for_process(struct chance *chance)
 {
 	struct machine_process *process = NULL;
@@ -77,7 +79,7 @@ static void stop_one(struct chance *chance)
 		return;
 	story_fault("%s is stopped", process->name);
 	process_stop(process);
-	if (world.scenario.at_lease) /* it goes on a moment after or before its lease ends */
+	if (world.scenario.at_lease) /* it continues shortly before or after its lease ends */
 		task_sleep_until(
 			world_now_ns() + 4 * lease_ns / 5 + chance_below(chance, lease_ns / 5));
 	else
@@ -146,7 +148,7 @@ static void ask_one(struct chance *chance)
 		story_fault("%s is asked to end", process->name);
 }
 
-/* Who does not end within 90 s is killed. */
+/* A process that does not end within 90 s is killed. */
 static void reboot(struct chance *chance)
 {
 	struct machine_process *process = wait_for_process(chance);

@@ -1,4 +1,4 @@
-/* libuv's loop with its timers and asyncs, and what it tells of time and the host, on the
+/* libuv's loop with its timers and asyncs, and its functions about time and the host, on the
  * simulation's tasks. */
 #include "kernel.h"
 #include "machines.h"
@@ -10,7 +10,8 @@
 #define HANDLES_MAX 64
 
 struct sim_loop {
-	uv_handle_t *handles[HANDLES_MAX]; /* open ones, in the order of their beginning */
+	uv_handle_t
+		*handles[HANDLES_MAX]; /* open handles, in the order in which they were started */
 	size_t n;
 	unsigned timers_begun;
 	bool is_stopped;
@@ -245,7 +246,7 @@ int uv_random(uv_loop_t *loop, uv_random_t *request, void *ret, size_t n, unsign
 	uv_random_cb callback)
 {
 	if (callback)
-		abort(); /* src asks for nothing later */
+		abort(); /* src uses no later version */
 	__wrap_getrandom(ret, n, 0);
 	return 0;
 }
@@ -302,7 +303,7 @@ const char *uv_strerror(int error)
 	return strerror(-error);
 }
 
-/* As if the process had a hundredth of a processor. */
+/* As if the process got a hundredth of a processor. */
 int uv_getrusage(uv_rusage_t *ret)
 {
 	const uint64_t us = world_now_ns() / 10000;

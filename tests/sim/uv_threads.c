@@ -1,7 +1,7 @@
 /* libuv's threads, mutexes, conditions, semaphores, once and keys, on the simulation's tasks. src
  * is linked with these instead of libuv's own.
  *
- * What they keep lies in the first bytes of libuv's types, whose initial value is all zeros. */
+ * Their state is in the first bytes of libuv's types, and is initially all zeros. */
 #include "kernel.h"
 #include "kernel_fd.h"
 #include "machines.h"
@@ -10,8 +10,8 @@
 #include <uv.h>
 
 struct lock {
-	uint32_t owner; /* the task that has it, or 0 */
-	uint32_t depth; /* of a recursive one */
+	uint32_t owner; /* the task that holds it, or 0 */
+	uint32_t depth; /* for a recursive mutex */
 };
 struct semaphore {
 	uint32_t count;
@@ -21,12 +21,12 @@ static void lock_take(struct lock *lock)
 {
 	const uint32_t self = task_self();
 	if (!self)
-		return; /* outside of the world there is nobody else */
+		return; /* outside of the world there is no other task */
 	task_point();
 	while (lock->owner && lock->owner != self)
 		task_wait(lock, TASK_FOREVER);
 	if (lock->owner == self && !lock->depth)
-		abort(); /* a thread that waits for itself */
+		abort(); /* a thread would wait for itself */
 	lock->owner = self;
 	task_holds(&lock->owner);
 }
@@ -64,7 +64,7 @@ int uv_mutex_init(uv_mutex_t *mutex)
 
 int uv_mutex_init_recursive(uv_mutex_t *mutex)
 {
-	abort(); /* src has none */
+	abort(); /* src uses none */
 }
 
 void uv_mutex_destroy(uv_mutex_t *mutex)
@@ -160,13 +160,12 @@ int uv_sem_trywait(uv_sem_t *semaphore)
 	return semaphore_take(semaphore, 0) ? 0 : UV_EAGAIN;
 }
 
-/* Whether it was done is the first word; while it is under way, that has the number of who does it.
- */
+/* The first word says whether it was done. While it is under way, it has the number of the task. */
 void uv_once(uv_once_t *guard, void (*run)(void))
 {
 	if (*guard)
 		return;
-	run(); /* what src does once does not wait */
+	run(); /* functions that src runs once do not wait */
 	*guard = 1;
 }
 

@@ -26,8 +26,8 @@ static void add_header(struct wire_request *request, const char *line)
 	header->value = copy(colon, strlen(colon));
 }
 
-/* Joins the chunks of a body, and adds the header that follows them, where a request has them
- * (aws-chunked). A body that does not have that form stays as it is. */
+/* Joins the chunks of an aws-chunked body, and adds the header that follows them. Any other body
+ * stays as it is. */
 static void join_chunks(struct wire_request *request)
 {
 	const char *hash = wire_header(request, "x-amz-content-sha256");

@@ -1,4 +1,4 @@
-/* See world_dynamodb.h. */
+/* Implements world_dynamodb.h. */
 #include "world_dynamodb.h"
 #include "dynamodb_expressions.h"
 #include <stdio.h>
@@ -9,7 +9,8 @@
 struct row {
 	char *pk, *sk;
 	json_t *item;
-	json_t *before;    /* what a read that is not consistent may still show, or NULL */
+	json_t *before; /* the earlier item, which eventually consistent reads may return, or NULL
+			 */
 	int64_t expires_s; /* 0: never */
 };
 
@@ -21,7 +22,7 @@ struct world_dynamodb {
 	void *arg;
 	struct row *rows; /* sorted */
 	size_t n, cap;
-	char ttl[256]; /* its attribute, or "" */
+	char ttl[256]; /* the attribute of TTL, or "" */
 	struct dynamodb_bill bill;
 };
 
@@ -40,7 +41,8 @@ struct world_dynamodb *world_dynamodb_new(uint64_t seed, const char *table,
 	return db;
 }
 
-/* The size of an item as DynamoDB bills it: its names, and the bytes of its strings and numbers. */
+/* Returns the size of an item as DynamoDB bills it: its names, and the bytes of its strings and
+ * numbers. */
 static size_t item_bytes(const json_t *item)
 {
 	const char *name, *type;
@@ -54,14 +56,14 @@ static size_t item_bytes(const json_t *item)
 	return bytes;
 }
 
-/* A read of items of this size together. */
+/* Bills a read of items of this total size. */
 static void bill_read(struct world_dynamodb *db, size_t bytes, bool is_consistent)
 {
 	const size_t units = bytes > 4096 ? (bytes + 4095) / 4096 : 1;
 	db->bill.half_reads += is_consistent ? 2 * units : units;
 }
 
-/* A write of an item, also one that is refused. Each has the size of the larger of two items. */
+/* Bills a write of an item, even one that is refused, by the larger size of the two items. */
 static void bill_write(struct world_dynamodb *db, const json_t *old, const json_t *now)
 {
 	const size_t a = item_bytes(old), b = item_bytes(now), bytes = a > b ? a : b;
@@ -102,7 +104,7 @@ static int compare_keys(const struct row *row, const char *pk, const char *sk)
 	return order ? order : strcmp(row->sk, sk);
 }
 
-/* Where the row is or belongs. */
+/* Returns the index of the row, or the index at which it belongs. */
 static size_t place_of(const struct world_dynamodb *db, const char *pk, const char *sk, bool *found)
 {
 	size_t low = 0, high = db->n;
@@ -157,7 +159,7 @@ static int64_t expiry_of(const struct world_dynamodb *db, const json_t *item)
 	return strtoll(dynamodb_text(item, db->ttl), NULL, 10);
 }
 
-/* `now` is taken; NULL removes. */
+/* Writes a row, and takes ownership of `now`. NULL removes the row. */
 static void write_row(struct world_dynamodb *db, const struct wire_request *request, const char *pk,
 	const char *sk, json_t *now)
 {
@@ -227,7 +229,7 @@ static bool is_key(const struct world_dynamodb *db, const json_t *key)
 
 #define KEY_REFUSED "The provided key element does not match the schema"
 
-/* Each name and each value that is given has to be used. */
+/* Whether the request uses all the names and values that it gives, as DynamoDB demands. */
 static bool uses_all(const json_t *body)
 {
 	static const char *const given[] = {
@@ -250,7 +252,7 @@ static bool uses_all(const json_t *body)
 	return ret;
 }
 
-/* A conditional write of one item: Put, Update or Delete. */
+/* Answers a conditional write of one item: Put, Update or Delete. */
 static void write_item(struct world_dynamodb *db, const struct wire_request *request,
 	const char *operation, const json_t *body, struct wire_reply *ret)
 {
@@ -303,7 +305,7 @@ static void write_item(struct world_dynamodb *db, const struct wire_request *req
 	answer(ret, 200, told);
 }
 
-/* What a read shows of a row. */
+/* Returns the item that a read shows for a row. */
 static const json_t *seen(struct world_dynamodb *db, const struct row *row, bool is_consistent)
 {
 	if (!is_consistent && db->habits.may_read_stale && row->before &&
@@ -362,7 +364,8 @@ static void get_many(struct world_dynamodb *db, const json_t *body, struct wire_
 		}
 		const size_t i =
 			place_of(db, dynamodb_text(key, "pk"), dynamodb_text(key, "sk"), &found);
-		/* One draw after the other: arguments are computed in any order. */
+		/* A statement of its own, since the order in which arguments are computed is not
+		 * fixed. */
 		const json_t *shown = found ? seen(db, &db->rows[i], is_consistent) : NULL;
 		bill_read(db, item_bytes(shown), is_consistent);
 		if (!found)
@@ -383,7 +386,7 @@ static void get_many(struct world_dynamodb *db, const json_t *body, struct wire_
 	answer(ret, 200, told);
 }
 
-/* The partition that a Query reads, or "" for a Scan. */
+/* Returns the partition that a Query reads, or "" for a Scan. */
 static const char *partition_of(const json_t *body)
 {
 	char name[64], value[64];
@@ -392,7 +395,7 @@ static const char *partition_of(const json_t *body)
 	return dynamodb_text(json_object_get(body, "ExpressionAttributeValues"), value);
 }
 
-/* Query and Scan. */
+/* Answers Query and Scan. */
 static void list(struct world_dynamodb *db, const json_t *body, struct wire_reply *ret)
 {
 	const char *condition = text_in(body, "KeyConditionExpression");
@@ -466,7 +469,7 @@ static json_t *changed(const struct statement *statement, const json_t *old)
 	return now;
 }
 
-/* Applies one statement of a batch. Returns its answer. */
+/* Applies one statement of a batch, and returns its reply. */
 static json_t *execute(struct world_dynamodb *db, const struct wire_request *request,
 	const struct statement *statement)
 {
@@ -530,7 +533,7 @@ static void execute_batch(struct world_dynamodb *db, const struct wire_request *
 						      "Statement wasn't well formed")
 			       : is_done    ? execute(db, request, &statements[i])
 					    : NULL;
-		if (is_hit && is_valid[i]) { /* perhaps done, and the answer does not say so */
+		if (is_hit && is_valid[i]) { /* may be applied nevertheless */
 			json_decref(told);
 			told = is_done ? statement_error("InternalServerError", "Internal error")
 				       : statement_error("ThrottlingError", "Rate exceeded");
@@ -586,7 +589,7 @@ static void describe_ttl(struct world_dynamodb *db, struct wire_reply *ret)
 	answer(ret, 200, json_pack("{s:o}", "TimeToLiveDescription", told));
 }
 
-/* TTL: items whose time is over go away at some moment after it. */
+/* Deletes expired items at some moment after their time (TTL). */
 static void expire(struct world_dynamodb *db, int64_t now_s)
 {
 	for (size_t i = 0; i < db->n; i++) {

@@ -1,4 +1,4 @@
-/* See world_s3.h. Objects, their conditions and listings; uploads in parts are in
+/* Implements world_s3.h: objects, conditions and listings. Uploads in parts are in
  * world_s3_multipart.c. */
 #include "base/clock.h"
 #include "world_s3_struct.h"
@@ -310,7 +310,8 @@ static void tell_headers(
 	}
 }
 
-/* Whether it is the version that was asked for, if one was; earlier ones are not kept. */
+/* Whether the object is the requested version, if the request names one. Earlier versions are not
+ * kept. */
 static bool is_version(const struct world_s3 *s3, const struct wire_request *request,
 	const struct s3_stored *object, struct wire_reply *ret)
 {
@@ -396,7 +397,8 @@ static void list_objects(
 	struct world_s3 *s3, const struct wire_request *request, struct wire_reply *ret)
 {
 	char *prefix = wire_parameter(request, "prefix");
-	char *after = wire_parameter(request, "continuation-token"); /* the last key before it */
+	/* The token is the last key of the previous page. */
+	char *after = wire_parameter(request, "continuation-token");
 	if (!after)
 		after = wire_parameter(request, "start-after");
 	char *encoding = wire_parameter(request, "encoding-type"), iso[21];
@@ -456,7 +458,8 @@ static void answer_bucket(
 	free(uploads);
 }
 
-/* The key in the path; "" for the bucket; NULL for what is above it. The caller frees it. */
+/* Returns the key in the path, "" for the bucket, or NULL for any other path. The caller frees it.
+ */
 static char *key_of(const struct world_s3 *s3, const struct wire_request *request)
 {
 	const char *path = request->path + 1;

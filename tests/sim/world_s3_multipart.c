@@ -1,4 +1,4 @@
-/* Uploads in parts. See world_s3.h. */
+/* Implements the uploads in parts of world_s3.h. */
 #include "base/clock.h"
 #include "world_s3_struct.h"
 #include <inttypes.h>
@@ -68,7 +68,7 @@ static const char *type_of(const struct upload *upload)
 	return upload->is_composite ? "COMPOSITE" : "FULL_OBJECT";
 }
 
-/* Whether the upload may have this checksum, of which AWS knows each in one or two types. */
+/* Whether the upload may have this checksum. AWS supports each in one or two types. */
 static bool check_type(
 	const struct world_s3 *s3, const char *algorithm, const char *type, struct wire_reply *ret)
 {
@@ -169,7 +169,7 @@ static const char *element_of(const struct upload *upload)
 	return *upload->checksum_name && kind < CHECKSUMS ? checksum_kinds[kind].element : NULL;
 }
 
-/* How many rows a page has: `name` is the parameter that asks for fewer. */
+/* Returns the number of entries on a page. `name` is the parameter by which a request limits it. */
 static size_t page_of(
 	const struct world_s3 *s3, const struct wire_request *request, const char *name)
 {
@@ -222,8 +222,8 @@ static void list_parts(struct world_s3 *s3, const struct wire_request *request,
 	free(marker);
 }
 
-/* What is wrong with the checksum of a part as Complete names it, from `at` to `end`; or NULL. One
- * of a composite checksum has to be named. */
+/* Returns the fault of a part's checksum in a Complete, from `at` to `end`, or NULL. For a
+ * composite checksum, Complete has to name the checksum of each part. */
 static const char *fault_of_sum(
 	const struct upload *upload, const struct part *part, const char *at, const char *end)
 {
@@ -243,7 +243,7 @@ static const char *fault_of_sum(
 	return is_same ? NULL : "InvalidPart";
 }
 
-/* S3 takes it with quotes, with quotes as XML may write them, and without any. */
+/* S3 accepts an etag with quotes, with XML-escaped quotes, and without any. */
 static bool is_etag(const char *text, const char *etag)
 {
 	text += strncmp(text, "&quot;", 6) == 0 ? 6 : *text == '"';
@@ -251,7 +251,8 @@ static bool is_etag(const char *text, const char *etag)
 	return strncmp(text, etag, n) == 0 && text[n] && strchr("\"&<", text[n]);
 }
 
-/* The parts that Complete names, in their order. NULL, answered: it names wrong ones. */
+/* Returns the parts that Complete names, in their order. If it names wrong parts, answers the
+ * request and returns NULL. */
 static const struct part **chosen_parts(const struct wire_request *request,
 	const struct upload *upload, size_t *ret_n, struct wire_reply *ret)
 {
@@ -287,7 +288,7 @@ static const struct part **chosen_parts(const struct wire_request *request,
 	return chosen;
 }
 
-/* The bytes of all, the etag and the checksum. */
+/* Joins the bytes of all parts, and computes the etag and the checksum. */
 static void join(struct world_s3 *s3, const struct upload *upload, const struct part **parts,
 	size_t n, struct s3_stored *now)
 {
@@ -357,7 +358,7 @@ static void forget_upload(struct world_s3 *s3, struct upload *upload)
 	memmove(upload, upload + 1, (--s3->n_uploads - i) * sizeof *upload);
 }
 
-/* S3 answers a Complete that comes again for a while as it did the first time. */
+/* Answers a repeated Complete like the first one, as S3 does for a while. */
 static bool complete_again(
 	const struct world_s3 *s3, const char *key, const char *id, struct wire_reply *ret)
 {
@@ -369,7 +370,7 @@ static bool complete_again(
 	return false;
 }
 
-/* What the request says of the whole object: its size, and its checksum. */
+/* Checks the size and the checksum of the whole object against the request. */
 static bool check_whole(const struct wire_request *request, const struct upload *upload,
 	const struct s3_stored *now, struct wire_reply *ret)
 {
@@ -437,7 +438,7 @@ bool s3_answer_multipart(struct world_s3 *s3, const struct wire_request *request
 	char *uploads = wire_parameter(request, "uploads");
 	char *id = wire_parameter(request, "uploadId");
 	char *number = wire_parameter(request, "partNumber");
-	const char method = *request->method; /* of GET, PUT, POST, DELETE */
+	const char method = *request->method; /* the first letter of GET, PUT, POST or DELETE */
 	const bool is_post = strcmp(request->method, "POST") == 0;
 	struct upload *upload = id ? find_upload(s3, key, id) : NULL;
 	const bool is_ours = id || (uploads && is_post);
@@ -462,7 +463,7 @@ bool s3_answer_multipart(struct world_s3 *s3, const struct wire_request *request
 	return is_ours;
 }
 
-/* By key, and those of one key as they were begun: so AWS lists them. */
+/* Orders uploads by key, and those of one key by their beginning, as AWS lists them. */
 static int compare_uploads(const void *a, const void *b)
 {
 	const struct upload *one = *(const struct upload *const *)a;
@@ -492,7 +493,7 @@ static void tell_end(struct text *body, const struct upload *last, bool is_trunc
 	}
 }
 
-/* The uploads after `key` and the upload `id` of it, without which all of the key are passed over.
+/* Lists the uploads after `key` and its upload `id`. Without an id, skips all uploads of the key.
  */
 static void list_uploads(struct world_s3 *s3, const struct wire_request *request, const char *key,
 	const char *id, struct wire_reply *ret)
