@@ -1,6 +1,6 @@
-/* Marks in batches: two uploaders, two keys. An uploader's pending writes leave together or one by one. Of a batch any subset
- * is applied, in any order with what the other uploader does, and any subset is answered: a statement may be throttled, fail
- * before or after it took effect, or arrive once more at any later time; the reply may be lost whole, or lack an answer.
+/* Marks in batches: two uploaders, two keys. An uploader's pending writes leave together or one by one. Any subset of a batch
+ * is applied, interleaved with the other uploader's steps in any order, and any subset is answered: a statement may be throttled, fail
+ * before or after it took effect, or arrive again at any later time; the whole reply may be lost, or lack a statement's reply.
  * There is no take-over here: to the server a statement is a request of its own, and mark.pml has all of those. */
 #ifndef F
 #define F 2            /* faults */
@@ -10,7 +10,7 @@
 #define ABSENT 0
 #define CLAIMED 1
 #define DONE 2
-/* answers; NONE: the reply does not tell */
+/* replies to statements; NONE: missing */
 #define OK 1
 #define REFUSED 2
 #define ERROR 3
@@ -24,7 +24,7 @@ mtype = { oCLAIM, oDONE };
 
 byte faults = F;
 byte state[K], owner[K];           /* the marks; owner: the uploader whose claim it is, from 1 */
-byte sent[K];                      /* how often the file was sent */
+byte sent[K];                      /* number of times the file was sent */
 chan late = [2] of { mtype, byte, byte };
 
 inline apply(q_op, q_k, q_u, q_r) {
@@ -85,9 +85,9 @@ next:	atomic { in[0] = false; in[1] = false; r[0] = 0; r[1] = 0; i = 0 }
 	   }
 	:: atomic { faults > 0 && in[0] && in[1] -> faults--; printf("uploader %d: the first answer is missing\n", u);
 #ifdef BUG_SHORT_IS_IN_ORDER
-		r[0] = r[1]; r[1] = NONE      /* the answer that is there is taken for the first one's */
+		r[0] = r[1]; r[1] = NONE      /* the single reply is assigned to the first statement */
 #else
-		r[0] = NONE; r[1] = NONE      /* nothing says whose it is */
+		r[0] = NONE; r[1] = NONE      /* its statement is unknown */
 #endif
 	   }
 	fi;
@@ -95,12 +95,12 @@ next:	atomic { in[0] = false; in[1] = false; r[0] = 0; r[1] = 0; i = 0 }
 	if :: r[0] == REFUSED || r[0] == ERROR -> r[0] = OK :: else fi;
 	if :: r[1] == REFUSED || r[1] == ERROR -> r[1] = OK :: else fi;
 #endif
-	/* Each caller with its own answer. */
+	/* Each caller acts on its own reply. */
 	do
 	:: i < K && in[i] && r[i] == OK -> atomic { at[i] = at[i] + 1; i++ }
 	:: i < K && in[i] && r[i] == REFUSED ->
 #ifdef BUG_NO_READ
-		/* "somebody else has it", or "we were fenced" */
+		/* reports "held by another" or "fenced" */
 		atomic { assert(at[i] == CLAIMS && owner[i] != u); i++ }
 #else
 		/* read consistently, judged by the claim */

@@ -1,13 +1,13 @@
-/* Which bucket the marks are about. Three runs at once, each led to bucket 1, to bucket 2 of the same name, or to a
- * portal that is not S3. Each works on two files. A run may stop anywhere: it is not scheduled again. Somebody may
- * delete any object. A mark that says done says of which bucket: what the program does not know, and what it must not
- * get wrong. Options and seeded bugs: README.md. */
+/* The bucket of the marks. Three runs at once, each routed to bucket 1, to bucket 2 of the same name, or to a
+ * portal that is not S3. Each works on two files. A run may stop anywhere: it is not scheduled again. Another client may
+ * delete any object. A done mark records its bucket here. The program cannot see that, and must not
+ * get it wrong. Options and seeded bugs: README.md. */
 #define PORTAL 3
 #define GENS 3
 #ifndef FILES
 #define FILES 2
 #endif
-/* what S3 shows of an object; NONE: there is nothing to ask for */
+/* reply to HEAD; NONE: there is no object to check for */
 mtype = { NONE, SHOWN, GONE, SILENT };
 
 bool obj[3 * FILES];         /* [FILES * bucket + file]: bucket 1 or 2 holds the file's object */
@@ -25,7 +25,7 @@ bool deleted;
 #define WITNESSED(g) (gen != (g) || wit != 0)
 #endif
 
-/* Steps of the row: each is one request under the version that was read. And a file is sent, and marked done. */
+/* Steps of the row: each is one request, conditional on the version that was read. Then the steps that send a file and mark it done. */
 inline aWITNESS(q_v, q_f, q_b) { ver == q_v; ver++; wit = q_f + 1; witin = q_b }
 inline aANEW(q_v) { ver == q_v && gen < GENS - 1; gen++; wit = 0; witin = 0; ver++ }
 inline aSEND(q_f, q_b) { obj[FILES * q_b + q_f] = true }
@@ -50,7 +50,7 @@ inline look(q_f, q_b, q_r) {
 #endif
 	fi }
 
-/* The row, then its witness, then the done marks: each a request of its own. */
+/* Reads the row, then its witness, then the done marks, each by a request of its own. */
 inline ask() {
 	atomic { v = ver; w = wit; b = witin; r = NONE; if :: first -> g = gen :: else fi; moved = (gen != g) };
 	if :: moved -> goto over :: else fi;
@@ -76,7 +76,7 @@ start:	ask();
 	:: r == SILENT -> goto over
 	:: r == GONE ->
 		atomic { printf("run %d at %d: another bucket\n", id, route);
-			/* nobody but S3 says so, and not of the right bucket whose objects are there */
+			/* only S3 can show this, and never for the right bucket while its objects exist */
 			assert(route != PORTAL);
 			assert(deleted || !(DONE(0) == route || DONE(1) == route)) };
 #ifdef ANEW

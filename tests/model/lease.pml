@@ -1,5 +1,5 @@
 /* One lease: a holder that heartbeats, an observer that takes over. Discrete time; requests take any number of ticks each
- * way. Property: when the take-over is applied, the holder (which looks only at its own clock) does not think it holds.
+ * way. Property: when the take-over is applied, the holder, by its own clock, no longer believes that it holds.
  * Seeded bugs: -DOBS_FROM_SEND, the observer counts from before its read was sent; -DHOLD_FROM_REPLY, the holder counts
  * from the reply. */
 #ifndef L

@@ -44,7 +44,7 @@ mtype = { oCLAIM, oTAKE, oDONE, oFAIL, oPUT, oCREATE, oREC, oPART, oCOMP, oABORT
 byte fver = 1, chleft = CH, faults = F;
 bool frozen = false;
 #ifdef FORGET
-bool was_deleted = false;          /* whoever said before that it was there was right */
+bool was_deleted = false;          /* an earlier report that the object was there was true */
 #define TRUE_THEN (was_deleted && id != 2)
 #else
 #define TRUE_THEN 0
@@ -229,8 +229,8 @@ inline newid() {
 #define OURS (gses == id && gid == n && gst == CLAIMED)
 #endif
 
-/* What HEAD shows (h != 0) is to the file (v), by the rows of the table in docs/protocol.md: those that
- * a content which is a number can meet. tests/shape/one-table-of-judgements compares them with the table of src/marks/judge_object.c. */
+/* Judges the object that HEAD shows (h != 0) for the file (v), by those rows of the table in docs/protocol.md
+ * that are possible if content is a number. tests/shape/one-table-of-judgements compares them with the table of src/marks/judge_object.c. */
 #define ROW_1 (h == v)
 #define ROW_7 (h != v && h != FOREIGN)
 #define ROW_9 (h == FOREIGN)
@@ -261,7 +261,7 @@ put:	NET(aCLAIM(id,n,v,r); image(), oCLAIM,id,n,v,0,0);
 	:: else
 	fi;
 #ifdef BUG_NO_ALL_OLD
-	/* "somebody else has it": truthful only if it is not our own write that was refused the second time */
+	/* "held by another" is true only if the cause of the refusal is not our own first write */
 	atomic { printf("run %d HELD BY ANOTHER: mark ses %d id %d\n", id, mses, mid); assert(!(mst == CLAIMED && MINE(id,n))) };
 	goto fin;
 #endif
@@ -280,7 +280,7 @@ look:	if
 #endif
 	:: !OURS && gst == FAILED -> m = gdv
 #ifdef FORGET
-	:: !OURS && gst == FORGOTTEN -> m = 0; gup = 0             /* as if there were none, but it is taken over */
+	:: !OURS && gst == FORGOTTEN -> m = 0; gup = 0             /* as if there were no mark, but by a take-over */
 #endif
 	:: !OURS && gst == CLAIMED ->
 		if
@@ -289,7 +289,7 @@ look:	if
 		:: gses != id && sst[gses] == 1 ->
 			if
 			:: atomic { (id == 2 || !frozen) -> sst[gses] = 2; printf("run %d fences session %d\n", id, gses) }; m = gdv           /* lease over (perhaps it is only paused): fence the session */
-			:: (mst != gst || mid != gid || mses != gses) -> goto put /* waited; it moved on */
+			:: (mst != gst || mid != gid || mses != gses) -> goto put /* after waiting: the mark has changed */
 			fi
 		fi
 	fi;
@@ -301,7 +301,7 @@ look:	if
 #endif
 #endif
 #ifndef BUG_ONE_ID
-	newid();                                            /* what is seen now must never be seen again */
+	newid();                                            /* the state seen now must never recur */
 #endif
 	atomic { k1 = gst; k2 = gses; c1 = gid };
 take:	NET(aTAKE(id,n,v,k2,c1,k1,r); image(), oTAKE,id,n,v,k2*16+c1,k1);
@@ -318,7 +318,7 @@ haveimg: m = gdv;
 
 have:	atomic { u = gup; mu = gup; k1 = 0; k2 = 0; c1 = 0; c2 = 0 }
 #ifdef PREHEAD
-	/* HEAD before sending: what is there already is adopted, or is a conflict, before a byte is sent */
+	/* HEAD before sending: an existing object is adopted, or is a conflict, before a byte is sent */
 	if :: u == 0 && obj == v -> goto mark :: obj == FOREIGN -> goto conflict :: else fi;
 #endif
 	goto send;
@@ -326,7 +326,7 @@ have:	atomic { u = gup; mu = gup; k1 = 0; k2 = 0; c1 = 0; c2 = 0 }
 #ifndef MP
 send:
 #ifndef BUG_RESEND_SAME
-	if :: m != 0 && m == v -> goto head :: else fi;     /* S3 may hold what the file is by now: HEAD */
+	if :: m != 0 && m == v -> goto head :: else fi;     /* S3 may hold the file's present version: HEAD */
 #endif
 	c1 = fver;                                          /* first half read */
 	c2 = fver;                                          /* second half read */
@@ -360,7 +360,7 @@ send:	/* multipart */
 	:: !(m != 0 && m == v) && u == 0 -> k1 = 0; goto create
 	:: !(m != 0 && m == v) && u != 0 && gupv != v -> goto abort
 	:: !(m != 0 && m == v) && u != 0 && gupv == v ->
-		/* ListParts: keep what matches the file as it is */
+		/* ListParts: keep the parts that match the present file */
 		atomic {
 			if
 			:: ust[u] != 1 -> k1 = 9
@@ -422,7 +422,7 @@ comp:	NET(aCOMP(u,c1,c2,m,r), oCOMP,u,c1,c2,m,0);
 #endif
 		goto mark
 	fi;
-nosuch:	/* completed by someone, aborted, or expired: ask S3 */
+nosuch:	/* completed by another, aborted, or expired: HEAD shows which */
 	if
 	:: atomic { obj == v -> printf("run %d NoSuchUpload, HEAD: mine\n", id);  }; goto mark
 	:: atomic { else -> printf("run %d NoSuchUpload, HEAD: %d\n", id, obj); c1 = 0; c2 = 0; k2 = 0; k1 = 0; u = 0 }; goto create
@@ -438,7 +438,7 @@ head:	/* 412: one HEAD */
 #else
 #ifdef MP
 	:: h != 0 && ROW_1 && u == 0 -> goto mark
-	:: h != 0 && ROW_1 && u != 0 -> m = h; goto abort  /* it is there: our own upload is not wanted */
+	:: h != 0 && ROW_1 && u != 0 -> m = h; goto abort  /* the object is there, so our own upload is superfluous */
 #else
 	:: h != 0 && ROW_1 -> goto mark
 #endif
@@ -470,7 +470,7 @@ old:	NET(aDONE(id,n,m,r); image(), oDONE,id,n,m,0,0);
 	fi;
 	m = 0; u = 0; mu = 0; newid(); goto look;
 
-changed: /* the file changed while it was read: renew the claim for what it is now */
+changed: /* the file changed while it was read: renew the claim for its present version */
 	atomic { v = fver; ct = chleft; c1 = 0; c2 = 0; k1 = 0; k2 = 0 }
 #ifdef MP
 	gupv = 0;
@@ -505,8 +505,8 @@ good:	printf("run %d EXIT 0 version %d: obj %d, mark st %d dv %d\n", id, v, obj,
 conflict: printf("run %d CONFLICT\n", id); NET(aFAIL(id,n,r), oFAIL,id,n,0,0,0);
 	if :: r == LOST -> goto conflict :: else fi;
 	bad = 1; goto fin;
-abandon: /* fenced: stop. Nobody says so of a mark that is its own, unless the mark was deleted by hand: then a late claim of
-	 * the run itself may have made it anew. The run stops all the same, and others take the mark over. */
+abandon: /* fenced: stop. The mark is never the run's own, unless it was deleted by hand: then a late claim of
+	 * the run itself may have recreated it. The run stops nevertheless, and others take the mark over. */
 	atomic { bad = 2; printf("run %d fenced, stops\n", id); assert(mst == ABSENT || !MINE(id,n) || IS_DELETABLE) }
 fin:	atomic { wipe(); n = 0; v = 0; ct = 0;  round = 0 }
 #if !defined(PREEXIST) && !defined(THREE)
@@ -552,7 +552,7 @@ end:	do
 	:: atomic { mst == DONE && !frozen -> printf("        MARK deleted\n"); mst = ABSENT; mses = 0; mid = 0; mdv = 0; break }
 #endif
 #ifdef FORGET
-	/* somebody deletes the object, and forget sees that: the mark is forgotten as it was read */
+	/* the object is deleted, and forget notices: the mark is forgotten if it is still as it was read */
 	:: atomic { mst == DONE && obj == mdv && !frozen && nonce < NONCES -> printf("        OBJECT deleted, MARK forgotten\n");
 		obj = 0; otok = 0; wrote[1] = 0; wrote[2] = 0; was_deleted = true;
 #ifdef BUG_FORGET_DELETES
