@@ -21,7 +21,7 @@ CONCURRENCY = "64"
 
 @dataclass
 class Setting:
-    """Where a run goes: sink for S3, store for DynamoDB (a proxy that counts). transport, of both: "http" or "tls"."""
+    """The target of a run: sink for S3, store for DynamoDB (through a counting proxy). transport, for both: "http" or "tls"."""
 
     sink: object
     store: object
@@ -46,7 +46,7 @@ class Setting:
         return bundle
 
     def environment(self):
-        """What every client gets, and nothing of ours: proxies and other certificates would change what is measured."""
+        """The environment of every client, without our own: proxies and other certificates would change the result."""
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder / "home"),
@@ -67,7 +67,7 @@ class S3once:
         self.name = f"s3once, {'DynamoDB' if marks == 'dynamodb' else 'SQLite'} marks"
 
     def prepare(self, setting, tree):
-        """What a run needs that is not part of the run: (argv, environment)."""
+        """Prepares the part of a run that is not measured. Returns (argv, environment)."""
         environment = setting.environment()
         if self.marks == "dynamodb":
             environment["AWS_ENDPOINT_URL_DYNAMODB"] = setting.over(setting.store)

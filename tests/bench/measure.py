@@ -68,7 +68,7 @@ def run(argv, environment, log):
 
 
 def cpu_seconds(server):
-    """What the processes of this server have used so far."""
+    """CPU time of this server's processes so far."""
     sessions = {str(process.pid) for process in server.processes.values()}
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):

@@ -108,7 +108,7 @@ def write_to_sqlite(options, path, all_rows):
 
 
 def shards_of(argv, environment):
-    """What the store was set up with, as the program itself tells it."""
+    """The number of shards, as the program itself reports it."""
     told = subprocess.run(argv, env=environment, check=True, capture_output=True, text=True).stdout
     return json.loads(told.splitlines()[0])["shards"]
 

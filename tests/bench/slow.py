@@ -41,7 +41,7 @@ def timed(client, setting, tree):
 
 
 def killed(client, setting, tree, size):
-    """Of a run that is killed when half of the file has gone up: (parts that went up, parts that arrived whole)."""
+    """Kills a run once half of the file was sent. Returns (parts sent, parts received completely)."""
     argv, environment = client.prepare(setting, tree)
     carried, kept = setting.line.carried, setting.sink.stored()
     process = subprocess.Popen(

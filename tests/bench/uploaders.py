@@ -24,7 +24,7 @@ WRITE_PRICE, READ_PRICE = 0.625, 0.125  # dollars of a million units
 
 @dataclass
 class Total:
-    """Of all uploaders together. threads: the most of one process."""
+    """Sums over all uploaders. threads: the largest number in one process."""
 
     cpu: float
     wall: float

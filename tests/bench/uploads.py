@@ -1,4 +1,4 @@
-"""What an upload costs the client: ours and others in turn."""
+"""The cost of an upload for the client: ours and others in turn."""
 
 import shutil
 import statistics

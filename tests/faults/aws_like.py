@@ -149,7 +149,7 @@ class AwsLike:
         return None
 
     async def let_others_look(self, path):
-        """Nobody writes before two have looked, unless nobody else comes."""
+        """Holds a write until a second client has checked, or until it is clear that none comes."""
         self.looked[path] = self.looked.get(path, 0) + 1
         deadline = time.monotonic() + ALONE_SECONDS
         while self.looked[path] < 2 and time.monotonic() < deadline:
@@ -183,7 +183,7 @@ class AwsLike:
         self.objects[x.request.path] = (etag, name, sum_)
 
     def sum_of_upload(self, x, name, type_, body):
-        """As S3 keeps it; the list of parts has named theirs where that is how the object's comes about."""
+        """The checksum as S3 keeps it, from those of the parts if the object's is composed of them."""
         if not name or type_ == "FULL_OBJECT":
             return name and sum_of(name, body)
         return composite_of(name, re.findall(rf"<{ELEMENTS[name]}>([^<]*)</{ELEMENTS[name]}>", x.whole.decode()))

@@ -190,7 +190,7 @@ class Checker:
                 hold(not (own and begin < record.begun < end), f"{key}: {record.kind} {record.index} after its mark was done")
 
     def check_fence(self, records):
-        """Who lost a claim changes neither the mark nor what a later owner wrote."""
+        """A client that has lost its claim changes neither the mark nor the writes of a later owner."""
         for record in records:
             if record.kind in FENCED_WRITES:
                 lost = self.superseded(record.operation.key, record.operation.claim)

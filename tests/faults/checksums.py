@@ -26,7 +26,7 @@ def crc32c(data, crc=0):
 
 
 class Crc:
-    """As in hashlib."""
+    """A CRC with the interface of hashlib."""
 
     def __init__(self, add, size):
         self.add, self.size, self.crc = add, size, 0
@@ -52,12 +52,12 @@ def digest_of(name, data):
 
 
 def sum_of(name, data):
-    """As S3 writes it."""
+    """The checksum in S3's notation."""
     return base64.b64encode(digest_of(name, data)).decode()
 
 
 def composite_of(name, sums):
-    """That of an object whose parts have these, as S3 writes it."""
+    """The composite checksum of an object with these parts, in S3's notation."""
     return sum_of(name, b"".join(base64.b64decode(one) for one in sums)) + f"-{len(sums)}"
 
 
@@ -71,7 +71,7 @@ def promised_by(headers):
 
 
 class BodyDigests:
-    """What the x-amz-checksum-*, Content-MD5 and signed payload headers of a request promise, computed as the body passes."""
+    """The digests that a request promises (x-amz-checksum-*, Content-MD5, signed payload), computed while the body passes."""
 
     def __init__(self, request):
         self.bytes = self.crc32c = 0

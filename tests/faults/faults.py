@@ -1,4 +1,4 @@
-"""What can go wrong with one request. Each fault is an async function of an Exchange and its Rule that calls fire() when it
+"""Faults of a single request. Each fault is an async function of an Exchange and its Rule that calls fire() when it
 has really happened. Functions that take parameters return the fault."""
 
 import asyncio
@@ -218,7 +218,7 @@ def answer(status, code, applied=False):
 
 
 def page(status, **headers):
-    """What stands before the server answers with a page of HTML: a portal, a balancer, a page of maintenance."""
+    """Answers with a page of HTML in place of the server: a portal, a balancer, a maintenance page."""
 
     @named(f"page {status}")
     async def fault(x, rule):
@@ -319,7 +319,7 @@ def hides(header):
 
 
 def refuses_crc32c(code="InvalidRequest"):
-    """As a server that lacks the library for it: by its name, in whatever header."""
+    """Refuses CRC32C by name, in any header, like a server that lacks the library for it."""
 
     @named(f"refuses_crc32c({code})")
     async def fault(x, rule):

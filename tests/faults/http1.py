@@ -10,7 +10,7 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "expect", "proxy-
 
 
 class Malformed(Exception):
-    """What came is not HTTP/1.1."""
+    """The received bytes are not HTTP/1.1."""
 
 
 class Headers(dict):
@@ -26,7 +26,7 @@ class Request:
         self.length = int(headers.get("content-length", 0))
 
     def head(self):
-        """As it is sent on: without what concerns only one connection."""
+        """The head to forward, without headers that concern only one connection."""
         kept = [(name, value) for name, value in self.headers.items() if name not in HOP_BY_HOP]
         lines = "".join(f"{name}: {value}\r\n" for name, value in kept)
         return f"{self.method} {self.target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")

@@ -1,4 +1,4 @@
-"""What a request is: its kind by name, and what it does to which key. Pure."""
+"""Classifies a request: its kind by name, and its effect on which key. Pure."""
 
 import json
 import re

@@ -204,7 +204,7 @@ class Exchange:
         return reply
 
     def note_statements(self, reply, numbers):
-        """What the server made of the statements of these numbers, which were forwarded."""
+        """Notes the server's result for the forwarded statements with these numbers."""
         if reply.status != 200:
             return
         for number, response in zip(numbers, json.loads(reply.body)["Responses"], strict=True):
@@ -477,7 +477,7 @@ class Proxy(Server):
         await exchange.answer(reply)
 
     def refusal(self, exchange):
-        """What the proxy itself refuses, as the real service would, once the body is known."""
+        """The refusal by the proxy itself, like that of the real service, once the body is known."""
         request, record = exchange.request, exchange.record
         wrong = exchange.digests.wrong() if self.service == "s3" else None
         if wrong:

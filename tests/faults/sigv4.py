@@ -38,7 +38,7 @@ def sign(request, access_key, secret_key, region, service, payload=None):
 
 
 def fault_of(request, body, access_key, secret_key):
-    """What is wrong with the signature of a request, a sentence as DynamoDB says it, or None."""
+    """The fault of a request's signature, in DynamoDB's words, or None."""
     found = AUTHORIZATION.match(request.headers.get("authorization", ""))
     if not found:
         return "Missing or malformed Authorization header."

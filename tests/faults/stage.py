@@ -1,4 +1,4 @@
-"""Where a case of faults is played: a tree of its own, proxies of its own before shared servers, runs that are all checked."""
+"""The stage of a case of faults: a tree of its own, proxies of its own before shared servers, and runs that are all checked."""
 
 import os
 import signal
@@ -84,7 +84,7 @@ class Stage:
         return path
 
     def stored(self, path, options):
-        """What a run without faults makes of a file: the same bytes each time."""
+        """The object that a run without faults stores for a file: the same bytes each time."""
         known = (path.read_bytes(), *options)
         if known not in STORED:
             prefix = fresh_name("stored")
@@ -98,7 +98,7 @@ class Stage:
         return STORED[known]
 
     def write_piped(self, name, size, *options):
-        """What a command writes each time it is started; the time of its object is that of its end."""
+        """The output of a command at each start. The time of its object is that of its end."""
         body = content(name, size)
         (self.folder / name).write_bytes(body)
         self.checker.note_version(self.key(name), body, None)

@@ -66,7 +66,7 @@ def test_an_upload_of_another_run_is_finished_by_this_one(stage):
 
 
 def test_what_a_killed_run_has_sent_is_not_sent_again(stage):
-    """What is taken over is looked for first. If-None-Match would refuse it, but only once its bytes had been sent."""
+    """A run that takes a file over checks for its object first. If-None-Match would refuse the object, but only after its bytes were sent."""
     for name, size in (("small", 1000), ("large", LARGE)):
         stage.write(name, size)
         killed = stage.s3.add(faults.kill_after, "CompleteMultipartUpload" if size == LARGE else "PutObject")

@@ -1,4 +1,4 @@
-"""What the matrix and the other tests of this folder found, each as the least that shows it."""
+"""Bugs found by the matrix and the other tests of this folder, each as its smallest case."""
 
 import copy
 import time

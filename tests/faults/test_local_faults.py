@@ -81,7 +81,7 @@ def test_full_disk_under_the_marks_in_the_middle(make_stage, small_disk, leave):
 
 
 def test_full_disk_under_the_state_directory(make_stage, small_disk):
-    """What was seen of other sessions cannot be kept: the next run waits anew, nothing else."""
+    """Observations of other sessions cannot be kept: the next run starts observing again, and nothing else changes."""
     disk, fill, empty = small_disk
     stage = make_stage()
     stage.write("a", 1000)
@@ -155,7 +155,7 @@ def test_file_cut_short_under_way(make_stage, kind, left):
 
 @pytest.mark.parametrize("limit", [*range(4, 40, 3), 48, 64])
 def test_out_of_descriptors(make_stage, limit):
-    """Whatever the limit: done, or a sentence that blames no server."""
+    """With any limit, the run finishes, or its error blames no server."""
     stage = make_stage()
     stage.write("a", 1000)
     stage.write("large", LARGE)

@@ -160,7 +160,7 @@ def worth_cutting(scenario, found):
 
 
 def record(scenario, place, arenas, folder):
-    """What a run asked for. A request that took long may have been sent again, so that run does not count."""
+    """Records the requests of a run. A slow request may have been sent again, so such a run does not count."""
     s3, dynamodb, how = PLACES[place]
     for attempt in range(RETRIES):
         with scenario.stage(folder / str(attempt), arenas(s3, dynamodb), **how) as stage:

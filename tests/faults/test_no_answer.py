@@ -313,7 +313,7 @@ def test_a_complete_that_takes_longer_than_a_request(s3once, s3, s3_wire, bucket
 
 @pytest.mark.parametrize("looks", [True, False], ids=["looks", "knows"])
 def test_a_key_that_the_server_signs_otherwise(s3once, s3, s3_wire, bucket, tmp_path, looks):
-    """As Ceph with blanks and Scality with @: it is that file's, and all others are sent."""
+    """Like Ceph with blanks and Scality with @: only that file fails, and all others are sent."""
     tree = make_tree(tmp_path / "tree", {"odd one": 10, **{f"f{number}": 10 for number in range(12)}})
     if not looks:
         learn_conditions(s3once, bucket)

@@ -22,7 +22,7 @@ FILES = 40
 
 @contextlib.contextmanager
 def reader_of(stage):
-    """Somebody who has the marks open, so that no run is the last one to close them."""
+    """A process that keeps the marks open, so that no run is the last one to close them."""
     with contextlib.closing(sqlite3.connect(f"file:{stage.marks_file}?mode=ro", uri=True)) as reader:
         reader.execute("SELECT count(*) FROM items").fetchall()
         yield
@@ -36,7 +36,7 @@ def stage(arenas, tmp_path):
 
 @pytest.mark.parametrize("kill", [faults.kill_before, faults.kill_after])
 def test_lost_marks_of_files(stage, kill):
-    """What is in S3 without a mark is found again. Files that have changed meanwhile replace it."""
+    """Objects without a mark are found again. Files that have changed meanwhile replace them."""
     for n in range(FILES):
         stage.write(f"f{n}", 1000 + n)
     killed = stage.s3.add(kill, "PutObject", nth=FILES // 2)
@@ -220,14 +220,14 @@ def witness_of(stage):
 
 
 def set_disk(stage, file, log):
-    """What is there after power is back."""
+    """Sets the content of the disk after the power cut."""
     stage.marks_file.write_bytes(file)
     stage.marks_file.with_name("marks.db-wal").write_bytes(log)
     stage.marks_file.with_name("marks.db-shm").unlink(missing_ok=True)
 
 
 def test_power_fails_between_the_witness_and_the_first_mark(stage):
-    """Wherever the log ends, no mark says done without a witness; and with a witness alone, the next run does all that is left."""
+    """At whatever point the log ends, no mark says done without a witness; and with a witness alone, the next run does the rest."""
     for name in "abc":
         stage.write(name, 1000)
     killed = stage.s3.add(faults.kill_before, "PutObject", nth=3)

@@ -34,7 +34,7 @@ def push(s3once, s3, bucket, line, tmp_path):
 
 
 def parts_received(wire):
-    """Of each UploadPart, how much of its body came."""
+    """For each UploadPart, how many bytes of its body arrived."""
     return [each.body_bytes for each in wire.history if each.kind == "UploadPart"]
 
 

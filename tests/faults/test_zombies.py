@@ -46,7 +46,7 @@ def fenced_off(stage, first, let_go):
 
 
 def paused(first, rule):
-    """What lets a run go on that was stopped by this rule."""
+    """Returns a function that lets the run continue that this rule has stopped."""
 
     def let_go():
         cont(first)

@@ -1,4 +1,4 @@
-"""What all servers have in common: ports, processes that die with us, readiness, TLS."""
+"""Shared by all servers: ports, processes that die with us, readiness, TLS."""
 
 import http.client
 import os
@@ -124,7 +124,7 @@ class Server:
         self.stop()
 
     def info(self):
-        """What a client needs to know, as plain data."""
+        """The facts that a client needs, as plain data."""
         return {
             "endpoint": self.endpoint,
             "tls_endpoint": self.tls_endpoint,

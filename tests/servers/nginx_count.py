@@ -61,7 +61,7 @@ worker_rlimit_nofile 20000;"""
 
 
 def nginx_paths(folder):
-    """Where every nginx of ours keeps bodies, in the block http."""
+    """Paths in the block http, where each nginx of ours keeps bodies."""
     return " ".join(f"{what}_temp_path {folder}/tmp;" for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
 
 

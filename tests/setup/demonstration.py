@@ -1,4 +1,4 @@
-"""What ./quickstart shows: an upload, its repetition, and one that is killed and finished by two. Counted at the server."""
+"""The demonstration of ./quickstart: an upload, a second run, and a killed upload that two uploaders finish. Objects are counted at the server."""
 
 import hashlib
 import os

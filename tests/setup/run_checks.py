@@ -103,7 +103,7 @@ def count(title, report, code):
 
 
 def log_of(name):
-    """Where a step writes that does not have the terminal, since another one runs at the same time; None: it has it."""
+    """The log of a step that runs beside another one; None if the step has the terminal."""
     if here.has_terminal:
         return None
     log = LOGS / f"{name}.log"
@@ -157,7 +157,7 @@ def collection():
 
 
 def static_build():
-    """What it fetches and the libraries that it builds are kept for the next time."""
+    """Builds the static program. Downloads and built libraries are kept for the next time."""
     log = LOGS / "build-static.log"
     log.unlink(missing_ok=True)
     STATIC_PROGRAM.parent.mkdir(parents=True, exist_ok=True)

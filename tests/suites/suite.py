@@ -1,4 +1,4 @@
-"""What docs/suites.md says of a suite, compared with what a test has counted."""
+"""Compares the figures of a suite in docs/suites.md with the counts of a test."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""What AWS has answered to requests with checksums: what this program reads in it, and whether the AWS-like server of the fault
+"""AWS's replies to requests with checksums: how this program reads them, and whether the AWS-like server of the fault
 tests and the simulated S3 answer in the same way."""
 
 import copy
@@ -91,7 +91,7 @@ def element(body, name):
 
 
 def told_by(headers, body, wanted):
-    """What an answer says of the names that AWS's has."""
+    """The values in a reply for the names that AWS's reply has."""
     found = {}
     for name, value in wanted.items():
         header = {"ETag": "etag", "ContentLength": "content-length"}.get(name)

@@ -1,5 +1,5 @@
-"""Where credentials come from: the built program with the environment, the files and the recorded answers of each case. All of
-its connections lead to one fake, which plays those answers, and is the table of DynamoDB that the credentials are used at."""
+"""The sources of credentials: the built program with the environment, the files and the recorded replies of each case. All of
+its connections go to one fake, which plays those replies, and is the DynamoDB table for which the credentials are used."""
 
 import hashlib
 import json

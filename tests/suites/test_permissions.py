@@ -30,7 +30,7 @@ ACCOUNT = "123456789012"
 
 
 def evaluate(requests):
-    """What iam-simulate says of each (action, arn, statements, policy of the bucket or None, context)."""
+    """The verdict of iam-simulate for each (action, arn, statements, bucket policy or None, context)."""
     package = npm_package("@cloud-copilot/iam-simulate")
     if not package:
         pytest.skip("iam-simulate is not installed here: tests/setup/install test")
@@ -225,7 +225,7 @@ def second_opinion(asked, allowed):
 
 
 def test_write_once_denies_what_may_replace():
-    """As iam-simulate understands it: an object is made with If-None-Match or not at all, and parts are exempt."""
+    """By the rules of iam-simulate: an object is created with If-None-Match or not at all, and parts are exempt."""
     upload, bucket = policies()["upload-verify"], json.loads((IAM / "write-once.json").read_text())
     makes, part, absent = {"s3:ObjectCreationOperation": "true"}, {"s3:ObjectCreationOperation": "false"}, {"s3:if-none-match": "*"}
     expected = [

@@ -62,7 +62,7 @@ def test_what_is_read(tmp_path):
 
 
 def shown(status, headers, body, method, told):
-    """What an answer says, as far as AWS' says it, too."""
+    """The values of a reply that AWS's reply has, too."""
     code = re.search(rb"<Code>(\w+)<", body)
     seen = {
         "Body": body.decode(),

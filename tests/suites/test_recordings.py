@@ -1,4 +1,4 @@
-"""What AWS has answered, as others have recorded it: what this program makes of each error, and whether the AWS-like server
+"""Recorded replies of AWS: the outcome that this program reads in each error, and whether the AWS-like server
 of the fault tests answers conditional writes in the same way."""
 
 import copy

@@ -55,7 +55,7 @@ class Sts(Fake):
         )
 
     def signer(self, method, path, headers, body):
-        """Whose signature it is, None if it is nobody's."""
+        """The owner of the signing key, or None."""
         found = AUTHORIZATION.match(headers.get("authorization", ""))
         if not found:
             return None

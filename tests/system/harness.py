@@ -1,4 +1,4 @@
-"""What system tests are made of: the program in an environment of its own, and independent clients of the servers."""
+"""Building blocks of system tests: the program in an environment of its own, and independent clients of the servers."""
 
 import fcntl
 import functools
@@ -268,7 +268,7 @@ class SharedServers:
         self.folder, self.owner = folder, owner
 
     def get(self, name):
-        """What the server's info() says."""
+        """A value of the server's info()."""
         found = self.folder / name / "servers.json"
         with open(self.folder / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -303,7 +303,7 @@ class SharedServers:
 
 
 class Service:
-    """What all clients share: a server's info() as attributes, boto3 without retries, environment or profile."""
+    """Shared by all clients: a server's info() as attributes, and boto3 without retries, environment or profile."""
 
     name = None
 

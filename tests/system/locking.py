@@ -1,4 +1,4 @@
-"""What tests of locks share: tables of each dialect, and a second implementation of each dialect's rules (boto3)."""
+"""Shared by tests of locks: tables of each dialect, and a second implementation of each dialect's rules (boto3)."""
 
 import subprocess
 import time
@@ -157,7 +157,7 @@ class Foreign:
         return "attribute_not_exists(#pk)" + (" AND attribute_not_exists(#sk)" if self.table.sk else "")
 
     def ours(self):
-        """Of heartbeats and releases."""
+        """The conditions of heartbeats and releases."""
         text = f"{EXISTS[self.table.dialect]} AND #rvn = :rvn"
         return text if self.table.dialect == "python" else f"{text} AND #on = :on"
 

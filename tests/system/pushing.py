@@ -1,4 +1,4 @@
-"""What tests of `push` share: where marks are kept, trees with hard names, and what requests at a proxy mean."""
+"""Shared by tests of `push`: places of marks, trees with hard names, and the meaning of requests at a proxy."""
 
 import json
 import random
@@ -40,7 +40,7 @@ class DynamoDBMarks:
         return len(self.proxy.requests())
 
     def end_session(self, row):
-        """What another uploader does that takes over."""
+        """Ends a session, as an uploader does that takes over."""
         self.service.client.update_item(
             TableName=self.table,
             Key={"pk": {"S": row["pk"]}, "sk": {"S": row["sk"]}},

@@ -386,7 +386,7 @@ def test_links_that_lead_to_no_source(s3once, s3, bucket, tree, tmp_path):
 
 
 async def tells_no_proof(x, rule):
-    """As for an object that the bucket encrypts with KMS, from a server that echoes no checksum."""
+    """Like an object that the bucket encrypts with KMS, on a server that echoes no checksum."""
     reply = await x.forward()
     reply.headers["etag"] = '"not-an-md5"'
     x.fire(rule)
@@ -395,7 +395,7 @@ async def tells_no_proof(x, rule):
 
 @pytest.mark.parametrize("kind", ["HeadBucket", "PutObject"])
 def test_a_server_that_is_down_is_waited_for(s3once, s3, s3_wire, bucket, tree, kind):
-    """As long as one that throttles, and not for a number of attempts; what is waited for is said at once."""
+    """For as long as for one that throttles, regardless of the number of attempts; and the reason is reported at once."""
     s3_wire.add(faults.outage(6), kind)
     run = s3once("push", tree, f"s3://{bucket}/p", attempts=3)
     assert run.code == 0 and run.seconds > 5, run

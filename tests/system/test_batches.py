@@ -50,7 +50,7 @@ def assert_done(run, dynamodb, table, s3, bucket, tree):
 
 
 def test_requests_a_file(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
-    """As many writes as ever, two a file; a tenth of the requests, where an answer takes longer than the program's own work."""
+    """As many writes as before, two a file, but a tenth of the requests, if replies take longer than the program's own work."""
     count = 1000
     tree = files(tmp_path / "tree", count)
     learn_conditions(s3once, bucket)
@@ -110,7 +110,7 @@ def test_a_server_without_statements(s3once, s3, dynamodb, wire, table, bucket, 
 
 
 async def yes_to_all(x, rule):
-    """As moto answers: every statement has been applied, whatever its condition is."""
+    """Like moto: every statement counts as applied, whatever its condition."""
     reply = await x.forward()
     x.fire(rule)
     await x.answer(statements.rewrite(reply, [{"TableName": "t"}] * len(x.record.statements)))
@@ -136,7 +136,7 @@ def in_lists(text):
 
 
 async def only_clauses(x, rule):
-    """As AWS documents UPDATE: each change in a clause of its own, and nothing else is well formed."""
+    """As AWS documents UPDATE: each change has a clause of its own, and any other form is refused."""
     call = json.loads(await x.body())
     asked = [one["Statement"] for one in call["Statements"]]
     texts = [in_lists(text) if text.startswith("UPDATE") else text for text in asked]

@@ -1,4 +1,4 @@
-"""Nobody reads what the program says: files go on, nothing is held for long, and a stop is a stop."""
+"""If no one reads the output, files are still uploaded, no claim is held for long, and the run can be stopped."""
 
 import contextlib
 import fcntl
@@ -181,7 +181,7 @@ def test_a_file_that_is_none(s3once, tmp_path, how):
 
 
 def test_observations_that_are_no_file(s3once, s3, bucket, tmp_path):
-    """What other sessions were seen to do is kept in a file. Without it, a run only observes them anew."""
+    """Observations of other sessions are kept in a file. Without it, a run only starts observing again."""
     (s3once.state / "s3once").mkdir()
     os.mkfifo(s3once.state / "s3once" / "sessions")
     tree = make_tree(tmp_path / "tree", {"a": 1})

@@ -50,7 +50,7 @@ def test_a_page_of_html(s3once, s3_wire, done, status):
 
 
 def test_a_page_with_an_etag(s3once, s3_wire, done):
-    """As nginx gives one to a file."""
+    """nginx gives such an etag to a file."""
     s3_wire.add(faults.page(200, etag='"5f3-61a"'), times=None)
     assert_not_done(s3once, done)
 

@@ -240,7 +240,7 @@ def test_the_witness_is_there_before_the_first_mark(s3once, s3, bucket, dynamodb
 
 @pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
 def test_a_first_run_that_is_killed(s3once, s3, bucket, marks, s3_wire, tmp_path):
-    """What it has done is known to be of this bucket: the next run goes on here, and not elsewhere."""
+    """Its marks are known to be about this bucket: the next run continues here, and refuses another bucket."""
     tree = make_tree(tmp_path / "tree", {"a": 10, "b": 10})
     command = ("push", tree, f"s3://{bucket}/p", "--concurrency", "1", "--json")
     held = s3_wire.add(faults.hold_request, "PutObject", nth=2)
@@ -363,7 +363,7 @@ def test_somebody_else_wrote_the_witness(s3once, s3, bucket, marks, tree):
 
 
 def test_marks_of_an_earlier_version(s3once, s3, bucket, marks, tree):
-    """Whose row knows a date and an owner, and perhaps no object; or that have no row at all."""
+    """Their row has a date and an owner, and perhaps an object; or there is no row at all."""
     command = ("push", tree, f"s3://{bucket}/p", "--json")
     assert s3once(*command).code == 0
     for name, value in (("created", "2020-01-01T00:00:00.000Z"), ("owner", "nobody"), ("doubt_from", 1), ("last_key", "")):
@@ -378,7 +378,7 @@ def test_marks_of_an_earlier_version(s3once, s3, bucket, marks, tree):
 
 @pytest.mark.parametrize("marks", ["sqlite", "dynamodb"], indirect=True)
 def test_a_host_with_nothing_new_for_months(s3once, s3, bucket, marks, s3_wire, tree):
-    """As long as its objects are there, it is one request a night, and no write."""
+    """As long as its objects exist, a night costs one request and no write."""
     command = ("push", tree, f"s3://{bucket}/p", "--json")
     assert s3once(*command).code == 0
     before, since = row_of(marks), len(s3_wire.history)
@@ -597,7 +597,7 @@ def test_uploaders_that_race_agree_on_the_object(s3once, s3, bucket, marks, tree
 
 
 def test_hosts_that_say_same_bucket_together(s3once, s3, bucket, marks, s3_wire, tree):
-    """Whoever makes the object first, both take it, and no mark is set aside."""
+    """Whichever host makes the object first, both accept it, and no mark is set aside."""
     command = ("push", tree, f"s3://{bucket}/p", "--json")
     assert s3once(*command).code == 0
     s3.empty(bucket)
@@ -624,7 +624,7 @@ def test_the_object_is_somebody_else_s(s3once, s3, bucket, tree):
 @pytest.mark.real_s3
 @pytest.mark.parametrize("copied", [True, False])
 def test_moving_to_another_bucket_or_prefix(s3once, s3, bucket, tree, copied):
-    """As docs/operations.md describes it: what was copied there is found by its content, and the rest is sent."""
+    """As described in docs/operations.md: objects that were copied there are found by their content, and the rest is sent."""
     (tree / "large").write_bytes(b"0123456789abcdef" * (6 << 16))
     assert s3once("push", "--part-size", "5MiB", tree, f"s3://{bucket}/old").code == 0
     for key in s3.objects(bucket) if copied else ():

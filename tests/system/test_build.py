@@ -1,4 +1,4 @@
-"""What Meson builds and installs: a plain build is the program, the library and their documents, and says what it lacks."""
+"""Meson builds and installs the program, the library and their documents, and a plain build reports missing libraries."""
 
 import json
 import os

@@ -43,7 +43,7 @@ class Nginx:
         os.utime(self.live, ns=(ns, ns))
 
     def rotate(self, tool):
-        """As logrotate with delaycompress: each log is compressed a night later, and keeps its time."""
+        """Rotates like logrotate with delaycompress: each log is compressed a night later, and keeps its time."""
         first, names = self.folder / "access.log.1", sorted(self.folder.glob("access.log.[2-9].*"), reverse=True)
         for path in names:
             number = int(path.name.split(".")[2])

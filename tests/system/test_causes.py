@@ -27,7 +27,7 @@ VARIABLE = re.compile(r"\b(?:BUCKET|COMMAND|ENDPOINT|FILE|HOST|KEY|LIST|N|NAME|P
 
 
 def table():
-    """What was seen → the sentence."""
+    """The table: observed error → sentence."""
     rows = PAGE.read_text().partition(HEAD)[2].splitlines()
     return dict(row.strip("| ").split(" | ") for row in rows)
 
@@ -212,7 +212,7 @@ def test_head_without_a_length(s3once, s3_wire, bucket, tree):
 
 
 def make_certificate(folder, name, not_before, not_after):
-    """Of a CA of its own, valid between these two times (YYYYMMDDHHMMSSZ). Returns the CA's file, and the server's two."""
+    """Makes a certificate of a new CA, valid between these two times (YYYYMMDDHHMMSSZ). Returns the CA's file, and the server's two."""
     folder.mkdir()
     key, request, made = folder / "key", folder / "request", folder / "made"
     made.mkdir()

@@ -111,7 +111,7 @@ def test_each_is_sent_kept_and_remembered(pusher, s3, bucket, name):
 
 @pytest.mark.parametrize("name", ["crc32", "sha1", "sha256"])
 def test_as_botocore_sends_it(pusher, s3, name):
-    """Of what Debian's botocore knows without its C runtime."""
+    """For the checksums that Debian's botocore knows without its C runtime."""
     pusher(name)
     body = (pusher.tree / "small").read_bytes()
     (ours,) = pusher.sent("PutObject")
@@ -263,7 +263,7 @@ def test_forged_file_is_a_changed_one(pusher, s3, bucket, key, name):
 
 @pytest.mark.parametrize("key", FILES)
 def test_forged_file_whose_etag_says_nothing_is_a_changed_one_by_sha256(pusher, key):
-    """As of an object that is encrypted with KMS."""
+    """As for an object that is encrypted with KMS."""
     pusher.proxy.add(faults.kms_etag, times=None)
     pusher("sha256")
     assert "md5" not in marks_of(pusher.marks)[key]

@@ -233,7 +233,7 @@ def test_quiet_says_nothing_unless_something_failed(s3once, s3, bucket, tree):
 
 
 def test_quiet_tells_warnings(s3once, s3, bucket, tmp_path):
-    """What a person should hear of although no file failed."""
+    """Warnings that a person should see although no file failed."""
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "l").symlink_to("/etc/hostname")
     run = s3once("push", "-q", "links", f"s3://{bucket}")

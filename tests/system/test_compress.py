@@ -100,7 +100,7 @@ def test_parts(s3once, s3, bucket, marks, tmp_path, codec):
 
 
 def test_metadata_and_what_is_compressed_already(s3once, s3, bucket, marks, tmp_path):
-    """What is compressed by its first bytes is sent as it is, whatever its name says; the rest is described."""
+    """A file that its first bytes show to be compressed is sent as it is, whatever its name; the others are described by metadata."""
     body = text(300 * KIB)
     zipped = {"a.gz": gzip.compress(body), "b": subprocess.run(["zstd", "-qc"], input=body, capture_output=True, check=True).stdout}
     for name, tool in (("c.xz", "xz"), ("d.bz2", "bzip2"), ("e.lz4", "lz4")):
@@ -236,7 +236,7 @@ def test_what_s3_holds_is_adopted(s3once, s3, bucket, marks, tmp_path, codec):
 
 
 def test_removal_and_proven(s3once, s3, bucket, marks, tmp_path):
-    """What is proven is the object, by its own size and checksum, and the file, by those of what was read."""
+    """The object is proven by its own size and checksum, and the file by those of the bytes read."""
     tree = make_tree(tmp_path / "tree", {"a": text(MIB), "large": 11 * MIB})
     assert push(s3once, tree, bucket, "zstd").code == 0
     target = f"s3://{bucket}/p"
@@ -352,7 +352,7 @@ def test_limit_of_bandwidth(s3once, s3, bucket, marks, tmp_path):
 
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 def test_looked_for_right_before_it_is_sent(s3once, s3, s3_wire, bucket, marks, tmp_path):
-    """Where conditions may be ignored, also after a file has waited for the one compressor that --memory has room for."""
+    """If conditions may be ignored, also after a file has waited for the one compressor that fits into --memory."""
     tree = make_tree(tmp_path / "tree", {"a": 4 * MIB, "b": 4 * MIB})
     s3_wire.add(faults.delay_reply(1), "PutObject", nth=1)
     run = s3once("push", tree, f"s3://{bucket}/p", "--compress", "zstd", "--memory", "6M", "--concurrency", "2", "--json")
@@ -386,7 +386,7 @@ sys.exit(code)"""
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("size", [96 * MIB, pytest.param(1024 * MIB, marks=pytest.mark.full)])
 def test_memory_is_flat(s3once, s3, bucket, marks, tmp_path, size):
-    """What a large file takes more than a tiny one depends on --memory alone."""
+    """The additional memory for a large file depends on --memory alone."""
     block, peaks = os.urandom(8 * MIB), []
     s3once.environment["ASAN_OPTIONS"] += ":quarantine_size_mb=1"
     for n in (1, size):
@@ -403,7 +403,7 @@ def test_memory_is_flat(s3once, s3, bucket, marks, tmp_path, size):
 
 
 def test_several_uploaders(s3once, s3, bucket, marks, tmp_path):
-    """Of one tree: each file once."""
+    """They share a tree, and send each file once."""
     files = {f"{n}": text(20 * KIB + n) for n in range(12)} | {"large": 11 * MIB}
     tree = make_tree(tmp_path / "tree", files)
     command = ("push", tree, f"s3://{bucket}/p", "--compress", "zstd", "--part-size", "5MiB", "--json")

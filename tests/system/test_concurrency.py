@@ -84,7 +84,7 @@ def test_v_tells_people(push, s3_wire):
 
 
 def test_connections_resume_a_tls_session(s3once, tmp_path):
-    """That of the worker resumes the session of the one that looked at the bucket: a handshake costs as much as ten files."""
+    """The worker resumes the session of the connection that checked the bucket: a handshake costs as much as ten files."""
     tree = make_tree(tmp_path / "tree", {"a": 100})
     with NginxSink() as sink:
         s3once.environment |= {"AWS_ENDPOINT_URL_S3": sink.tls_endpoint, "AWS_CA_BUNDLE": str(sink.ca)}

@@ -106,7 +106,7 @@ def test_which_setting_counts(config):
 
 
 def test_services_section_that_is_missing(config):
-    """As in botocore: without it, files would go to another service than the one that was meant."""
+    """As in botocore. Without this check, files would go to a service other than the intended one."""
     run, _ = config({"AWS_PROFILE": "lost"}, LAB)
     assert run.code == 3 and "has no section [services none-such]" in run.err, run
     assert config({"AWS_PROFILE": "lost", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, LAB)[0].code == 0
@@ -165,7 +165,7 @@ def test_profiles_are_read_as_botocore_reads_them(config, file):
 
 
 def test_profile_default_counts_before_default(config):
-    """As "Shared config and credentials files" has it; botocore takes whichever stands last."""
+    """By the rules of "Shared config and credentials files"; botocore takes the last one."""
     _, found = config({}, f"[profile default]\n{REGION}[default]\nregion = eu-west-2\n")
     assert found["region"] == ("eu-west-1", f"region of [profile default] in {config.path}")
 

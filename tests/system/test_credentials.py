@@ -67,7 +67,7 @@ def file_of(key, profile="default"):
 
 
 def put(path, text, mode=0o600):
-    """As tools that renew credentials do it: never half a file."""
+    """Replaces the file like tools that renew credentials: readers never see half a file."""
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(text)
     fresh.chmod(mode)
@@ -189,7 +189,7 @@ def test_a_pause_that_lasts_too_long_ends_the_run(s3once, s3, bucket, keys, aws,
 
 
 def test_keys_of_the_environment_that_expire_are_not_waited_for(s3once, s3, bucket, keys, s3_wire, tmp_path):
-    """Nobody can renew them while the run goes on: it ends at once, having said it once."""
+    """They cannot be renewed during the run, so it ends at once, with one message."""
     tree = make_tree(tmp_path / "many", {str(i): 10 for i in range(50)})
     key = keys.issue("old")
 
@@ -224,7 +224,7 @@ def test_process(uploads, keys, aws, tmp_path):
 
 
 def test_process_of_a_shell(uploads, keys, aws, tmp_path):
-    """What is in quotes is no comment, also behind a space."""
+    """A # in quotes is no comment, even behind a space."""
     put(tmp_path / "answer", json.dumps({"Version": 1, **keys.issue("process").as_json("SessionToken")}))
     put(aws / "config", f"[default]\ncredential_process = /bin/sh -c \"true ; cat {tmp_path}/answer # all of it\" ; a comment\n")
     uploads("process")
@@ -453,7 +453,7 @@ def test_imds_named_in_the_profile(uploads, keys, aws):
 
 
 def test_imds_and_containers_without_the_proxy(s3once, bucket, tree, keys):
-    """What belongs to this host is never asked for through a proxy. (S3 itself is: so the run ends there.)"""
+    """Services of this host are never reached through a proxy. (S3 is, so the run ends there.)"""
     dead = {"http_proxy": "http://127.0.0.1:9"}
     with Imds(keys) as imds, Agent(keys) as agent:
         command = ["push", "--give-up-after", "1s", tree, f"s3://{bucket}"]
@@ -667,7 +667,7 @@ def test_sts_out_of_order_for_a_moment(uploads, keys, aws, tmp_path, stumbles, p
 
 
 def test_web_identity_of_the_environment(s3once, s3, bucket, keys, s3_wire, tree, tmp_path):
-    """As in EKS. The token's file is written anew; each assumption takes the one that is there."""
+    """As in EKS. The token's file is replaced from time to time, and each assumption reads the present one."""
     token = tmp_path / "token"
     put(token, "eyJ.one.+/=\n")
     s3_wire.latency = 0.7

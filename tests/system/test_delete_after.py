@@ -27,7 +27,7 @@ def files(tree):
 
 
 def make_marks_older(marks, seconds):
-    """As if the files had been done so long ago."""
+    """Makes the marks as old as if the files had been done that long ago."""
     with packed_items.connect(marks.path) as database:
         database.execute(
             "UPDATE items SET doc = packed(json_set(unpacked(doc), '$.at.N', cast(unpacked(doc) ->> '$.at.N' - ? AS TEXT)))"
@@ -122,7 +122,7 @@ def test_nothing_is_removed_that_s3_does_not_show(s3once, s3, bucket, target, ma
 
 
 def test_links_are_left_behind(s3once, s3, bucket, target, marks, tmp_path):
-    """What they led to was removed, as it should be. Without a removal, a tree of links is most likely a mistake."""
+    """Their targets were removed, as they should be. Without a removal, a tree of links is most likely a mistake."""
     tree = make_tree(tmp_path / "tree", {"log-1": 100})
     (tree / "current").symlink_to("log-1")
     assert s3once("push", tree, target, "--delete-after").code == 0
@@ -373,7 +373,7 @@ def test_what_cannot_be_put_back_is_told(s3once, target, marks, tmp_path):
 
 
 def test_a_plain_run_puts_back_and_uploads(s3once, s3, bucket, target, marks, tmp_path):
-    """What a removal left is not lost to the next run, whatever its options."""
+    """A file that a removal left behind is not lost to the next run, whatever its options."""
     tree = make_tree(tmp_path / "tree", {f"d/{OURS}/a": 50})
     (tree / "d" / OURS).chmod(0o700)
     run = s3once("push", tree, target, "--json")

@@ -1,4 +1,4 @@
-"""What a command inherits: standard streams, what its caller gave, and nothing of the program's own."""
+"""A command inherits its standard streams and the descriptors of its caller, and none of the program's own."""
 
 import re
 import resource

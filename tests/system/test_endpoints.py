@@ -1,4 +1,4 @@
-"""Where requests go: equal to botocore's for the same settings, and to AWS's documentation where this botocore lacks the feature."""
+"""The endpoints of requests: equal to botocore's for the same settings, and to AWS's documentation where this botocore lacks the feature."""
 
 import csv
 import itertools
@@ -178,7 +178,7 @@ def test_equal_to_botocore(monkeypatch, tmp_path):
 
 
 def test_equal_to_the_documentation():
-    """What botocore 1.29 does not know yet, or resolves otherwise than its successors: a row names its source."""
+    """Cases that botocore 1.29 does not know yet, or resolves differently from its successors. Each row names its source."""
     with open(VECTORS) as file:
         vectors = list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
     fields = ("service", "region", "custom", "bucket", "style", "terms")

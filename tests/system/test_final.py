@@ -94,7 +94,7 @@ def contents(s3, bucket):
 
 
 def test_a_live_log_in_pieces(s3once, s3, bucket, tmp_path):
-    """What is written after the final run is uploaded once."""
+    """Lines written after the final run are uploaded once."""
     folder = logs(tmp_path)
     push = ("push", folder, f"s3://{bucket}", "--rotated", "--live", "--min-age", "1h", "--marks", f"sqlite:{tmp_path}/marks", "--json")
     run = s3once(*push, "--final")

@@ -109,7 +109,7 @@ def row_key(client, marks, job):
 
 
 def set_row(marks, s3once, dynamodb_client, job, **values):
-    """As if that had been long ago."""
+    """Sets the row's times as if its run had been long ago."""
     sk = row_key(dynamodb_client, marks, job)
     dynamodb_client.update_item(
         TableName=marks.partition(":")[2],
@@ -122,7 +122,7 @@ def set_row(marks, s3once, dynamodb_client, job, **values):
 
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
 def test_overdue(s3once, s3, dynamodb, bucket, tree, marks, run_job):
-    """What counts is when a job succeeded last, not when it ran last."""
+    """The last success of a job counts, not its last run."""
     assert run_job("new").code == run_job("old").code == 0
     now = int(time.time())
     set_row(marks, s3once, dynamodb.client, "old", succeeded=now - 27 * 3600, exit=4)
@@ -217,7 +217,7 @@ def test_stopped_and_dry_runs(s3once, s3_wire, bucket, tree, marks, run_job):
 
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
 def test_forget(s3once, s3, bucket, tree, marks, run_job):
-    """What is kept of a host or a job is removed; the marks of its files stay."""
+    """The rows of a host or a job are removed; the marks of its files stay."""
     host = os.uname().nodename
     assert run_job("a").code == run_job("b").code == run_job("ab").code == 0
     run = s3once("fleet", "--forget", f"{host}/a")

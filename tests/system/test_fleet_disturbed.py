@@ -55,7 +55,7 @@ def job(host, name, session=None, **more):
     ids=["gone", "throttled"],
 )
 def test_marks_fail_in_the_middle(s3once, pushed, dynamodb_wire, fault, code):
-    """What was read is shown, there are no sums, and that not all is known is exit status 3."""
+    """The results so far are shown without sums, and the exit status 3 shows that they are incomplete."""
     add_rows(pushed, [job("a", f"{number:04}") for number in range(600)])
     dynamodb_wire.add(fault, "Query", times=None, where=lambda record: len([one for one in dynamodb_wire.history if one.kind == "Query"]) > 1)
     run = s3once("fleet", "--json")
@@ -98,7 +98,7 @@ def test_rows_of_jobs_that_nobody_wrote(s3once, pushed):
 @pytest.mark.full
 @IN_SQLITE
 def test_ten_thousand_sessions(s3once, pushed):
-    """Of runs that were killed and of whose rows only the half is there still."""
+    """Sessions of killed runs, of which only half still have a row."""
     ids = [f"{number:032x}" for number in range(10_000)]
     add_rows(pushed, [job("h", f"{number:05}", {"S": ids[number]}) for number in range(len(ids))])
     add_rows(pushed, [(f"session#{one}", "-", {"state": {"S": "ended"}, "owner": {"S": "h 1"}, "expires": {"N": "1"}}) for one in ids[::2]])

@@ -118,7 +118,7 @@ def test_missing_of_what_was_compressed(s3once, s3, bucket, tree, marks):
 
 @pytest.mark.parametrize("s3", ["swift"], indirect=True)
 def test_missing_on_swift(s3once, s3, bucket, tree):
-    """That an object is there shows the bucket. Without any, nothing is forgotten."""
+    """An existing object identifies the bucket. Without any, nothing is forgotten."""
     assert s3once("push", tree, f"s3://{bucket}").code == 0
     s3.client.delete_object(Bucket=bucket, Key="a.txt")
     run = s3once("forget", "--missing", "--yes", "--json", f"s3://{bucket}")

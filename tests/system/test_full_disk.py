@@ -54,7 +54,7 @@ def kill_in_the_middle(s3once, s3_wire, tree, *push):
 
 
 def assert_all_read(s3once, target, tree, marks, **how):
-    """What each of them finds: a.txt and b.txt are in S3."""
+    """Each of them finds a.txt and b.txt in S3."""
     for command, words in {
         ("status", *marks, target): "done 2 files",
         ("verify", *marks, target): "2 objects are as their marks say",

@@ -84,7 +84,7 @@ def test_upload_of_a_failed_file(s3once, s3, bucket, tree, marks, s3_wire):
 
 @SQLITE
 def test_upload_that_is_gone_already(s3once, s3, bucket, tree, marks, killed):
-    """Somebody else has aborted it. The mark is cleared only if this is the bucket."""
+    """Another client has aborted it. The mark is cleared only if this is the right bucket."""
     upload = killed()["upload"]
     s3.client.abort_multipart_upload(Bucket=bucket, Key="large", UploadId=upload)
     run = gc(s3once, bucket)
@@ -189,7 +189,7 @@ def test_upload_under_the_suffix_that_it_was_begun_with(s3once, s3, bucket, tree
 
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
 def test_silent_session_is_waited_for(s3once, s3, bucket, tree, marks, killed):
-    """Of another process space, so that only its lease tells that it is over."""
+    """It belongs to another process namespace, so only its lease shows that it is over."""
     killed(elsewhere=True)
     run = gc(s3once, bucket)
     assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run

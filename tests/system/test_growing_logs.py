@@ -80,7 +80,7 @@ def test_live(s3once, s3, bucket, tmp_path):
 
 
 def test_compressed_without_its_time(s3once, s3, bucket, tmp_path):
-    """As kubelet and lumberjack do it: the name says the moment of the rotation, and so tells equal logs apart."""
+    """As with kubelet and lumberjack: the name has the moment of the rotation, which distinguishes equal logs."""
     logs = logs_of(tmp_path, app_log=b"one\n")
     push(s3once, logs, bucket, LIVE)
     rotated = logs / "app.log.20300101-130559"
@@ -152,7 +152,7 @@ def test_logrotate_compresses_what_was_sent(s3once, s3, bucket, tmp_path, how):
 
 
 def test_a_copy_that_counts_as_the_live_log(s3once, s3, bucket, tmp_path):
-    """Where no file has the family's own name, the newest one with a date is live. It may still be a copy of what was sent."""
+    """If no file has the family's own name, the newest one with a date is live. It may still be a copy of lines that were sent."""
     logs = logs_of(tmp_path, app_log=b"one\n")
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     append(logs / "app.log", b"two\nthr")
@@ -289,7 +289,7 @@ def test_empty_log_grows(s3once, s3, bucket, tmp_path):
 
 
 def test_rotated_log_is_overwritten(s3once, s3, bucket, tmp_path):
-    """What a live log that waits contains says nothing of a rotated log: what took the place of that is uploaded at once."""
+    """The content of a waiting live log proves nothing about a rotated log: the file that replaced the rotated one is uploaded at once."""
     logs = logs_of(tmp_path, app_log_1=b"one\n")
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     (logs / "app.log.1").write_bytes(b"two\n")
@@ -327,7 +327,7 @@ def test_written_between_copy_and_emptying(s3once, s3, bucket, tmp_path):
 
 
 def test_interrupted_tail_keeps_its_range(s3once, s3, s3_wire, bucket, tmp_path):
-    """What was cut stays cut: a run that was killed is gone on with, and what came later is the next piece."""
+    """The bounds of a piece are final: a killed upload is resumed, and later lines form the next piece."""
     logs = logs_of(tmp_path, app_log=b"one\n")
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     append(logs / "app.log", b"two\n")
@@ -374,7 +374,7 @@ async def hold(x, rule):
 
 
 def test_grows_while_it_is_sent(s3once, s3, s3_wire, bucket, tmp_path):
-    """What is sent is a copy, in parts too: neither growth nor rotation disturbs it."""
+    """A copy is sent, in parts too, so neither growth nor rotation disturbs it."""
     line = b"x" * 1023 + b"\n"
     logs = logs_of(tmp_path, app_log=line * 12 * 1024)
     rule = s3_wire.add(hold_unread, "UploadPart", nth=2)
@@ -538,7 +538,7 @@ def test_refused(s3once, bucket, tmp_path):
 
 
 def test_hard_links_and_other_folders(s3once, s3, bucket, tmp_path):
-    """What cannot be judged is an error, and never silently left out."""
+    """A log that cannot be judged is an error, and is never skipped in silence."""
     logs = logs_of(tmp_path, app_log=b"one\n")
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     os.link(logs / "app.log", logs / "app.log.1")
@@ -593,7 +593,7 @@ def test_idle_days_before_a_live_log_that_begins_alike(s3once, s3, bucket, tmp_p
 
 
 def test_a_copy_waits_also_if_it_is_compressed(s3once, s3, bucket, tmp_path):
-    """As by logrotate's `copy`: its lines are in the live log, too. A last run takes it all the same."""
+    """Like a file made by logrotate's `copy`: its lines are in the live log, too. A last run takes it nevertheless."""
     logs = logs_of(tmp_path, app_log=b"one\ntwo\n")
     os.utime(logs / "app.log", (OLD, OLD))
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}

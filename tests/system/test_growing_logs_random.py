@@ -332,7 +332,7 @@ class Play:
         self.log.done.append("keep marks")
 
     def restore_marks(self):
-        """What was uploaded since then may be uploaded once more."""
+        """Lines uploaded since then may be uploaded again."""
         shutil.rmtree(self.s3once.state)
         (self.s3once.folder / "kept").rename(self.s3once.state)
         self.log.may_be_twice += self.uploaded() - self.kept

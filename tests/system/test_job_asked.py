@@ -129,7 +129,7 @@ def test_what_the_command_line_says_wins(s3once, bucket, nginx, tmp_path):
 
 
 def test_the_environment_of_the_unit(s3once, s3, bucket, jobs, nginx, tree):
-    """What NAME.env and NAME.credentials say counts as in the unit, unless it is set already."""
+    """NAME.env and NAME.credentials count as in the unit, unless a variable is set already."""
     credentials = {name: s3once.environment.pop(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     (jobs / "nginx.conf").write_text("\n".join(line for line in nginx.splitlines() if not line.startswith("region")))
     run = s3once("verify", "--job", "nginx")
@@ -182,7 +182,7 @@ def test_which_files_failed_last_night_and_why(s3once, s3, bucket, jobs, nginx, 
 
 
 def test_many_failures(s3once, bucket, nginx, tree):
-    """As many as have room are told, and the others are counted."""
+    """As many as fit are listed, and the others are counted."""
     make_tree(tree, {f"{n:03}-{'x' * 200}": 1 for n in range(200)})
     for path in tree.glob("*x"):
         path.chmod(0)
@@ -292,7 +292,7 @@ def test_jobs_of_a_user_and_of_the_host(s3once, s3, bucket, tree, user):
     (own / "private.conf").write_text(f"source = {tree}\ntarget = {target[own]}\n")
 
     def path_of(name, wrap, env=None):
-        """Of the file that a run would take."""
+        """The path of the job file that a run would read."""
         run = s3once("config", name, wrap=wrap, env=env)
         assert run.code == 0, run
         (path,) = {path for path in (f"{own}/{name}.conf", f"/etc/s3once/{name}.conf") if path in run.out}

@@ -222,7 +222,7 @@ def test_contradictions_with_the_command_line(s3once, job, tree):
 
 
 def test_what_a_run_would_refuse_has_its_line(s3once, job, tree):
-    """Whatever the options of push are checked for when a run begins."""
+    """They warn of everything that push checks when a run begins."""
     path = job("key", f"source = {tree}\ntarget = s3://bucket/p\nkey = {{pth}}\n")
     assert errors(s3once("run", "key")) == [f"{path}:3: --key has no field {{pth}}; did you mean {{path}}?"]
     job("key", f"source = {tree}\ntarget = s3://bucket/p\nfollow = yes\ndelete-after = 7d\n")
@@ -470,7 +470,7 @@ def test_config_shows_what_is_in_force(s3once, s3, bucket, job, tree):
 
 
 def test_an_environment_file_alone_is_a_job(s3once, s3, bucket, job, tree):
-    """As those that were written before there were files of jobs."""
+    """Like those written before job files existed."""
     env = {"S3ONCE_SOURCE": str(tree), "S3ONCE_TARGET": f"s3://{bucket}/p"}
     run = s3once("run", "--exclude", "*.tmp", "photos", env=env)
     assert run.code == 0 and run.out.startswith("photos: all 2 files"), run

@@ -55,7 +55,7 @@ def seconds(duration):
 
 
 def lint(objects):
-    """As kubeconform -strict: the lines of faults by the schemas of Kubernetes."""
+    """Like kubeconform -strict: returns the faults found by the schemas of Kubernetes."""
     package = npm_package("kubernetes-models")
     if not package:
         pytest.skip("tests/setup/install has not installed the npm package kubernetes-models")
@@ -135,8 +135,8 @@ def test_the_manifests_fit_the_image_and_the_job(s3once, folder, user):
 
 
 class Kubelet:
-    """What kubelet and the runtime do to /var/log/pods, as pkg/kubelet/logs/container_log_manager.go has it: the live log is renamed, and
-    the one before it is compressed at the next rotation, into a file of that moment's time. Its clock runs apart from this host's."""
+    """The actions of kubelet and the runtime in /var/log/pods, after pkg/kubelet/logs/container_log_manager.go: the live log is renamed, and
+    the previous one is compressed at the next rotation, into a file with that moment's time. Its clock runs apart from this host's."""
 
     MAX_FILES = 5
 
@@ -192,7 +192,7 @@ class Kubelet:
         path.unlink()
 
     def restart(self, container):
-        """Of the containers that have ended, only the last one keeps its logs."""
+        """Only the last container that has ended keeps its logs."""
         container.restarts += 1
         for path in container.folder.glob(f"{container.restarts - 2}.log*"):
             path.unlink()
@@ -226,7 +226,7 @@ class Node:
         self.manager = Manager(folder / "notify")
 
     def start(self):
-        """As root without any capability, as the manifest has it."""
+        """As root without any capability, as in the manifest."""
         self.manager.forget()
         self.running = self.s3once.start("watch", self.job, env={"NOTIFY_SOCKET": str(self.manager.path)}, unprivileged=True)
         self.manager.next_line("READY=1")

@@ -28,7 +28,7 @@ def installed(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def flags(installed):
-    """What pkg-config says of the installed copy, and the sanitizer that this build was made with."""
+    """The flags that pkg-config prints for the installed copy, and the sanitizer of this build."""
     (description,) = installed.rglob("s3once.pc")
     words = output_of(
         ["pkg-config", "--cflags", "--libs", "s3once"],

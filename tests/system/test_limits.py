@@ -1,4 +1,4 @@
-"""What keeps a run within its limits: of time, of what it sends, of sizes, of the line and of the disk."""
+"""A run keeps its limits: of time, bytes sent, sizes, bandwidth and disk."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def over(running):
 
 
 def test_max_duration(s3once, s3, bucket, s3_wire, tmp_path):
-    """What is under way when the time is over may finish; the next run does the rest, and nothing twice."""
+    """Uploads under way at the limit may finish. The next run does the rest, and nothing twice."""
     tree = make_tree(tmp_path / "tree", {f"f{i}": 10 for i in range(5)})
     held = s3_wire.add(faults.hold_request, "PutObject")
     command = ("push", tree, f"s3://{bucket}", "--concurrency", "1", "--grace", "1h", "--json")

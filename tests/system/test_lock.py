@@ -414,7 +414,7 @@ def break_it(s3once, key="k"):
 
 @pytest.fixture(params=["init", "nobody"])
 def reaper(request):
-    """Who waits for a process whose parent has ended. The first process of a container often waits for none of them."""
+    """Reaps processes whose parent has ended, as the first process of a container often fails to do."""
     is_subreaper = 36  # PR_SET_CHILD_SUBREAPER: they come to this process instead, which does not wait for them either
     prctl = ctypes.CDLL(None).prctl
     prctl(is_subreaper, int(request.param == "nobody"), 0, 0, 0)
@@ -437,7 +437,7 @@ def test_what_a_lost_command_has_started_may_end_in_good_order(s3once, local, tm
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a command that becomes another user needs root")
 def test_a_command_that_cannot_be_ended_is_told(s3once, local, tmp_path):
-    """Of another user, as after sudo: its lock is lost, and it goes on."""
+    """It belongs to another user, as after sudo: the lock is lost, and the command continues."""
     without = ["setpriv", "--bounding-set=-kill", "--inh-caps=-kill"]
     other = ["setpriv", "--reuid=65534", "--clear-groups", "sh", "-c", "echo $$; exec sleep 60"]
     run = s3once.start("lock", "run", "--lease", "2s", "k", "--", *other, wrap=without)
@@ -485,8 +485,8 @@ ENDS = {"well": "exit 0", "with a status": "exit 7", "by the signal": "trap - TE
 
 @pytest.mark.parametrize("end", ENDS)
 def test_an_outage_that_ends_while_the_command_is_ended(s3once, wire, tmp_path, end):
-    """Nobody else had the lock, and it recovers. But it was not surely held all the time, so it counts as lost, however the
-    command ends; and one that does not end is killed."""
+    """No other client had the lock, and it recovers. But it was not held for certain all the time, so it counts as lost, however the
+    command ends; and a command that does not end is killed."""
     asked, go = tmp_path / "asked", tmp_path / "go"
     trap = f"trap 'cat <&$S3ONCE_LOCK_FD; touch {asked}; while [ ! -e {go} ]; do sleep 0.02; done; {ENDS[end]}' TERM"
     kill_after = "15s" if end == "never" else "600s"
@@ -598,7 +598,7 @@ def test_a_handle_that_cannot_be_printed_is_no_lock(s3once, local):
 
 
 def test_what_cannot_be_printed_is_said(s3once, local):
-    """Whatever errno holds when the program ends."""
+    """Whatever value errno has when the program ends."""
     assert s3once("lock", "acquire", "--lease", "1m", "held").code == 0
     for words, code in (["run", "--json", "k", "--", "true"], FAILED), (["list", "--json"], 1), (["status", "k"], 1), (["status", "held"], 4):
         command = shlex.join([str(s3once.binary()), "lock", *words])

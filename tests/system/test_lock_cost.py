@@ -1,4 +1,4 @@
-"""What each step costs in requests, counted at the proxy: the table of docs/locks.md."""
+"""The cost of each step in requests, counted at the proxy: the table of docs/locks.md."""
 
 import re
 
@@ -36,7 +36,7 @@ def cost(wire, s3once, *argv, code=0):
 
 
 def of_library(wire, s3once, folder):
-    """Of a heartbeat and a release by a client that holds the lock."""
+    """Requests for a heartbeat and a release by a client that holds the lock."""
     found = []
     with Probe(s3once, folder, 60000) as probe:
         assert probe.call("acquire 0 e 0")[0] == 0

@@ -68,7 +68,7 @@ class Holder:
         self.start()
 
     def holds(self):
-        """As far as is known."""
+        """Whether it holds the lock, as far as it knows."""
         lines = self.history.read_text().splitlines()
         return lines and not lines[-1].endswith(" 0")
 

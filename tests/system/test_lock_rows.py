@@ -164,7 +164,7 @@ def test_a_live_owner_is_never_taken_over(s3once, locks):
 
 
 def test_released_rows_of_others_are_free(s3once, dynamodb, table):
-    """Whatever their lease says: java and go write what the other cannot read."""
+    """Regardless of their lease: java and go write rows that the other cannot read."""
     locks = Table(dynamodb, s3once, table, "java")
     for key, lease in (("a", {"S": "20s"}), ("b", {"S": "what"}), ("c", {"N": "7"}), ("d", {"S": "20000"})):
         locks.put(key, {"ownerName": {"S": "x"}, "leaseDuration": lease, "isReleased": {"S": "1"}})

@@ -117,7 +117,7 @@ def test_stopped_from_the_terminal_and_continued(s3once, shell, line):
 
 
 def test_from_the_background_to_the_foreground(shell):
-    """What asks for the terminal in the background stops, and lock run with it; fg gives it what it asked for."""
+    """A background command that reads from the terminal stops, and lock run stops with it. After fg it gets its input."""
     shell.type(READ.format("</dev/tty", "") + " &")
     command = shell.command()
     lock = int(stat_of(command)[1])
@@ -143,7 +143,7 @@ def test_without_a_shell_ctrl_z_stops_nothing(s3once, local, tmp_path):
 
 @pytest.mark.parametrize("how", ["plain", "redirected", "waiting"])
 def test_ctrl_c_ends_the_script_around_it(s3once, shell, how):
-    """As it does around any program that ends by SIGINT; the lock is released."""
+    """As around any program that SIGINT ends. The lock is released."""
     if how == "waiting":
         assert s3once("lock", "acquire", "--lease", "10m", "k").code == 0
     script = f"$s3once lock run k -- sh -c 'echo $$ >pid; exec sleep 60' {'</dev/null' * (how == 'redirected')}; echo went on"

@@ -23,7 +23,7 @@ def tree(tmp_path):
 
 
 def test_lines_go_to_the_file_instead(s3once, s3, bucket, tree, tmp_path):
-    """As with rclone: nothing is printed, and runs are appended. Errors are there, too."""
+    """As with rclone: nothing is printed, and runs are appended, with their errors."""
     log = tmp_path / "s3once.log"
     run = s3once("push", "-v", "--log-file", log, tree, f"s3://{bucket}/p")
     assert (run.code, run.out, run.err) == (0, "", ""), run

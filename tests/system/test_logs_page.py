@@ -95,7 +95,7 @@ def test_each_log_is_uploaded_once(s3once, s3, bucket, marks, host):
 
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 def test_two_groups_are_enough(s3once, bucket, marks, host, tmp_path):
-    """Who is in the group of the logs and in that of their folder uploads and removes them, and reads no other file. logrotate goes on."""
+    """A member of the group of the logs and of the group of their folder uploads and removes them, and can read no other file. logrotate still works."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to give files to groups")
     unit = files_of_page()["/etc/systemd/system/s3once@nginx.service.d/logs.conf"]
@@ -163,7 +163,7 @@ def test_the_commands_of_the_page(s3once, s3, bucket, host):
 
 
 def test_numbers_are_told(s3once, s3, bucket, host):
-    """What the page warns of: without `rotated` and dateext the run exits with 1, and yesterday's object stays."""
+    """The page warns that without `rotated` and dateext the run exits with 1, and yesterday's object stays."""
     path = host.folder / "logrotate.conf"
     path.write_text(path.read_text().replace("\tdelaycompress\n", ""))
     job = host.folder / "nginx.conf"

@@ -276,7 +276,7 @@ def test_a_version_that_was_replaced(s3once, s3, bucket, tmp_path):
 
 
 async def refuses_null(x, rule):
-    """As moto does, although it tells this version itself."""
+    """Like moto, which refuses this version although it returns it itself."""
     if "versionId=null" not in x.request.query:
         return await x.proxy.pass_on(x)
     x.fire(rule)
@@ -319,7 +319,7 @@ def test_a_full_disk_under_the_lines(s3once, s3, bucket, tmp_path):
 
 
 def test_killed_between_the_manifest_and_its_signature(s3once, s3, s3_wire, bucket, tmp_path, key_pair):
-    """What is there is not trusted without its signature, and the next run stores both of its own."""
+    """The manifest is not trusted without its signature, and the next run stores both of its own."""
     private, public = key_pair
     tree = make_tree(tmp_path / "tree", {"a": b"one"})
     s3_wire.add(faults.kill_before, "PutObject", where=lambda record: record.operation.key.endswith(".sig"))
@@ -352,7 +352,7 @@ def test_lists_hold_nothing_of_others(s3once, s3, bucket, tmp_path):
 
 
 def test_a_run_by_its_url(s3once, s3, bucket, tmp_path):
-    """As push writes it; that of another bucket is not one of this."""
+    """In the notation of push. A URL of another bucket names no run of this one."""
     run = s3once("push", make_tree(tmp_path / "tree", {"a": b"one"}), f"s3://{bucket}/p", "--manifest")
     url = run.out.splitlines()[-1].removeprefix("manifest: ")
     assert s3once("verify", "--manifest", url, f"s3://{bucket}/p").code == 0

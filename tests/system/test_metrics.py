@@ -124,7 +124,7 @@ def test_what_failed_in_the_scan_waits(s3once, bucket, metrics, tmp_path):
 
 
 def test_a_stopped_run(s3once, s3, bucket, s3_wire, metrics, tmp_path):
-    """What it was at, and what it did not come to, is not shipped."""
+    """Files under way, and files that were not reached, do not count as shipped."""
     tree = make_tree(tmp_path / "tree", {f"f{i:02}": 100 for i in range(80)})
     for i, path in enumerate(sorted(tree.iterdir())):
         os.utime(path, (OLD + i, OLD + i))
@@ -190,7 +190,7 @@ def test_a_place_that_is_none(s3once, bucket, tmp_path, path, sentence):
 
 
 def test_a_folder_that_is_gone_stops_no_upload(s3once, s3, bucket, tmp_path):
-    """Somebody has removed node_exporter: the night is uploaded, and everybody who is told of it learns what is missing."""
+    """node_exporter was removed: files are uploaded, and each report names the missing folder."""
     tree = make_tree(tmp_path / "tree", {"a": 10})
     told = tmp_path / "told"
     job = tmp_path / "app.conf"

@@ -48,7 +48,7 @@ def put_all(s3, bucket, objects):
 
 
 def sent(wire, since=0):
-    """What came of it over the wire: how many listings and HEADs of files, and the bytes of bodies."""
+    """The traffic: the number of listings and of HEADs of files, and the bytes of bodies."""
     records = [record for record in wire.history[since:] if record.operation.kind != "HeadBucket"]
     return {
         "lists": sum(record.kind == "ListObjectsV2" for record in records),

@@ -34,7 +34,7 @@ class Night:
         folder.mkdir(parents=True)
 
     def lines(self, n=5):
-        """As bytes; each is longer than its number, since some writers rotate by size."""
+        """Lines as bytes. Each is longer than its number, since some writers rotate by size."""
         first, self.n = self.n, self.n + n
         return b"".join(b"<%s %d> %s\n" % (self.name.encode(), i, b"x" * 60) for i in range(first, self.n))
 

@@ -15,7 +15,7 @@ def errors(run):
 
 
 async def other_roots(x, rule):
-    """As rclone's `serve s3` and moto name them."""
+    """Gives the replies the root elements of rclone's `serve s3` and moto."""
     reply = await x.forward()
     reply.body = re.sub(rb"<(/?)(\w+Upload)Result\b", rb"<\1\2Response", reply.body)
     reply.body = re.sub(rb"<(/?)ListPartsResult\b", rb"<\1ListParts", reply.body)
@@ -24,7 +24,7 @@ async def other_roots(x, rule):
 
 
 def test_names_of_root_elements(s3once, s3, s3_wire, bucket, tmp_path):
-    """Not even an upload that is gone on with."""
+    """They do not matter, not even for an upload that is resumed."""
     tree = make_tree(tmp_path / "tree", {"large": 11 * MIB})
     rule = s3_wire.add(other_roots, times=None, where=lambda record: record.kind != "UploadPart")
     denied = s3_wire.add(faults.answer(403, "AccessDenied"), "UploadPart", nth=3, times=None)
@@ -51,7 +51,7 @@ def test_create_that_cannot_be_read(s3once, s3, s3_wire, bucket, tmp_path):
 
 
 def test_head_that_gives_no_reason(s3once, s3, s3_wire, bucket, tmp_path):
-    """Where the object must be looked at, a GET is told why; else the upload itself."""
+    """If the object must be checked, a GET shows the reason, and otherwise the upload itself."""
     tree = make_tree(tmp_path / "tree", {"small": 10, "large": 6 * MIB})
     command = ("push", "--json", "--part-size", "5MiB", tree, f"s3://{bucket}")
     s3_wire.add(faults.answer(400, "KeyIsNotLiked"), "HeadObject", times=None)

@@ -55,7 +55,7 @@ def test_the_versions_agree():
 
 
 def test_no_instance_outlives_the_package():
-    """Whoever removes the package stops every instance of every unit; only the administrator knows their names."""
+    """Removing the package stops every instance of every unit, whose names only the administrator knows."""
     units = {path.name.replace("@", "@*") for path in (REPOSITORY / "systemd").glob("*@*")}
     debian = (DEBIAN / "s3once.prerm").read_text()
     rpm = (REPOSITORY / "packaging" / "s3once.spec").read_text().split("%preun")[1].split("%posttrans")[0]

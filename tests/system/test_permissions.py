@@ -132,7 +132,7 @@ def test_each_command_sends_what_its_policy_allows(s3once, s3, wires, bucket, ta
 
 @pytest.mark.real_s3
 def test_upload_only_is_enough(s3once, s3, wires, bucket, tmp_path):
-    """Whatever the policy lacks is refused as AWS does; all is uploaded, large files too."""
+    """Every action that the policy lacks is refused as by AWS. All files are uploaded, even large ones."""
     learn_conditions(s3once, bucket)
     s3_wire, _ = wires
     denied = [s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None) for kind, (_, names) in OPERATIONS.items()
@@ -193,7 +193,7 @@ def test_write_once_is_enough(s3once, s3, wires, bucket, tmp_path):
 
 
 def test_templates_make_the_table(s3once, dynamodb, table):
-    """Of both the same table, which init takes as it is."""
+    """Both templates make the same table, which init accepts."""
     cloudformation = yaml.safe_load((IAM / "table.cloudformation.yaml").read_text())["Resources"]["Marks"]
     assert cloudformation["Type"] == "AWS::DynamoDB::Table"
     wanted = cloudformation["Properties"]

@@ -1,4 +1,4 @@
-"""What comes through a pipe: nothing is visible before the producer has ended well, and a key that is done needs no producer."""
+"""Uploads from a pipe: no object is visible before the producer has ended well, and a key that is done needs no producer."""
 
 import hashlib
 import os
@@ -55,7 +55,7 @@ def test_the_output_of_a_command(s3once, s3, bucket, marks, producer):
 
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
 def test_another_command_is_not_passed_over(s3once, s3, bucket, marks, producer):
-    """Of two dumps under one key, the second one is an error each time it is asked for. Standard input cannot be compared."""
+    """The second of two dumps under one key fails each time. Standard input cannot be compared."""
     assert s3once(*pushed(bucket), *producer("printf a")).code == 0
     for options in ((), ("-q",), ("--dry-run",)):
         run = s3once(*pushed(bucket, *options), "--", "printf", "b")
@@ -291,7 +291,7 @@ def test_an_object_of_another_key_is_not_the_output(s3once, s3, bucket, tmp_path
 
 @pytest.mark.parametrize("first, later", [(("--compress", "zstd"), ()), ((), ("--compress", "zstd"))], ids=["zstd-first", "plain-first"])
 def test_two_outputs_with_the_same_object_are_a_conflict(s3once, s3, bucket, producer, first, later):
-    """What is compressed from db.dump, and what is sent as db.dump.zst, would be one object."""
+    """The compressed object of db.dump would have the same key as that of db.dump.zst."""
     keys = {(): "db.dump.zst", ("--compress", "zstd"): "db.dump"}
     assert s3once(*pushed(bucket, *first, key=keys[first]), *producer("printf one")).code == 0
     before = s3.get(bucket, "db.dump.zst")
@@ -493,7 +493,7 @@ sys.exit(code)"""
 
 @pytest.mark.parametrize("size", [96 * MIB, pytest.param(GIB, marks=pytest.mark.full)])
 def test_memory_is_flat(s3once, s3, bucket, tmp_path, size):
-    """What a large dump takes more than a tiny one depends on --memory alone."""
+    """The additional memory for a large dump depends on --memory alone."""
     peaks = []
     s3once.environment["ASAN_OPTIONS"] += ":quarantine_size_mb=1"
     for n in (1, size // len(TEXT)):

@@ -137,7 +137,7 @@ def test_job(s3once, target, marks, tree, tmp_path):
 
 @sqlite
 def test_marks_and_services_win_over_the_job(s3once, target, marks, tree, tmp_path):
-    """As with other commands that take --job; the environment does not win."""
+    """As with other commands that take --job. The environment does not win."""
     job, other = tmp_path / "logs.conf", f"sqlite:{tmp_path}/other.db"
     job.write_text(f"source = {tree}\ntarget = {target}\n")
     assert s3once("run", job, "--marks", other).code == 0

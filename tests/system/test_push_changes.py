@@ -39,7 +39,7 @@ sys.stdin.read()
 
 
 def test_file_under_a_lease(s3once, s3, bucket, marks, tmp_path):
-    """As file servers take them (fcntl, F_SETLEASE): the file is tried again until its holder gives the lease back."""
+    """A lease as file servers take it (fcntl, F_SETLEASE): the file is retried until its holder gives the lease back."""
     tree = make_tree(tmp_path / "tree", {"file": 1000, "other": 10})
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(["/usr/bin/python3", "-c", LEASE_HOLDER, tree / "file"], **pipes) as holder:
@@ -266,7 +266,7 @@ def test_trees_that_others_uploaded(s3once, s3, s3_wire, bucket, marks, tmp_path
 
 @faults.named("the size of the first part")
 async def first_part(x, rule):
-    """As S3 answers HEAD ?partNumber=1. A fake: the server here ignores it."""
+    """The reply of S3 to HEAD ?partNumber=1. A fake: the server here ignores the parameter."""
     reply = await x.forward()
     if "partNumber=1" in x.request.query:
         x.fire(rule)
@@ -368,7 +368,7 @@ def test_object_that_comes_at_the_last_moment(request, s3once, server, place, ma
 
 
 def copy_in_s3(s3, bucket, source, key, forget=()):
-    """As `aws s3 cp` does it: the metadata goes along, but for what is to be forgotten."""
+    """Copies like `aws s3 cp`: the metadata is copied, except the given names."""
     metadata = s3.client.head_object(Bucket=bucket, Key=source)["Metadata"]
     kept = {name: value for name, value in metadata.items() if name not in forget}
     how = {"Metadata": kept, "MetadataDirective": "REPLACE"}
@@ -485,7 +485,7 @@ def test_replacing_what_was_adopted_and_interrupted(s3once, s3, s3_wire, bucket,
 
 
 def test_object_of_one_part_is_adopted(s3once, s3, bucket, marks, tmp_path):
-    """As tools leave it that send everything as a multipart upload."""
+    """Some tools send every file as a multipart upload of one part."""
     tree = make_tree(tmp_path / "tree", {"file": 6 * MIB})
     where = {"Bucket": bucket, "Key": "p/file"}
     where["UploadId"] = s3.client.create_multipart_upload(**where)["UploadId"]
@@ -573,7 +573,7 @@ def test_replacing_what_was_deleted(s3once, server, place, marks, tmp_path, size
 @EVERYWHERE
 @pytest.mark.parametrize("size", [1000, 7 * MIB])
 def test_deleted_at_the_last_moment(s3once, server, place, marks, tmp_path, size):
-    """What is to be replaced goes away after the uploader looked: then there is nothing to replace."""
+    """The object to be replaced is deleted after the uploader's check: then there is nothing to replace."""
     s3, wire = server
     tree = make_tree(tmp_path / "tree", {"file": 100})
     command = ("push", tree, f"s3://{place}/p", *FIVE, "--if-changed=replace", "--json")
@@ -616,7 +616,7 @@ def test_another_time_and_the_same_content(s3once, s3, s3_wire, bucket, marks, t
 
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 def test_another_time_and_a_content_that_nothing_can_be_said_of(s3once, s3, bucket, marks, tmp_path):
-    """As of an object whose server has told no checksum, and an etag of its own: the file counts as changed."""
+    """The server has returned no checksum for the object, and an etag of its own: the file counts as changed."""
     tree = make_tree(tmp_path / "tree", {"a": 100})
     command = ("push", "--json", tree, f"s3://{bucket}/p")
     assert s3once(*command).code == 0
@@ -629,7 +629,7 @@ def test_another_time_and_a_content_that_nothing_can_be_said_of(s3once, s3, buck
 
 
 def test_what_size_and_time_do_not_show_is_not_seen(s3once, bucket, marks, tmp_path):
-    """As documented: other content with the same size and time, and an object deleted after it was done."""
+    """As documented: neither other content with the same size and time, nor an object deleted after it was done."""
     tree = make_tree(tmp_path / "tree", {"file": b"old", "deleted": b"x"})
     assert s3once("push", tree, f"s3://{bucket}/p").code == 0
     is_rewritten_with_its_time(tree / "file", b"new")

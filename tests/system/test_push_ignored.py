@@ -145,7 +145,7 @@ def test_etag_that_is_another_after_complete(s3once, s3, s3_wire, bucket, tmp_pa
 
 
 def test_etag_that_was_another_when_it_was_marked(s3once, s3, bucket, tmp_path):
-    """As above, of a mark that has the etag of the parts: the MD5 of the file is that of the object."""
+    """As above, for a mark with the etag of the parts: the MD5 of the file is that of the object."""
     tree = make_tree(tmp_path / "tree", SIZES)
     with Proxy(s3, "s3", behaves="aws") as wire:
         s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
@@ -181,7 +181,7 @@ def ignored(run):
 @pytest.mark.parametrize("what", KEPT)
 @pytest.mark.parametrize("size", SIZES)
 def test_setting_that_was_ignored_is_said_once(s3once, s3, s3_wire, bucket, tmp_path, size, what):
-    """Of the first object that has it; the others are not looked at, and all are in."""
+    """For the first object that has it. The others are not checked, and all are uploaded."""
     options, header, words = KEPT[what]
     tree = make_tree(tmp_path / "tree", {f"{size}{number}": SIZES[size] for number in range(3)})
     rule = s3_wire.add(faults.ignores(header), times=None)
@@ -213,7 +213,7 @@ def test_setting_that_is_ignored_in_parts_alone(s3once, s3, s3_wire, bucket, tmp
 
 
 async def one_empty_tag(x, rule):
-    """As gofakes3 answers."""
+    """As in gofakes3's reply."""
     reply = await x.forward()
     reply.body = b"<Tagging><TagSet><Tag><Key></Key><Value></Value></Tag></TagSet></Tagging>"
     x.fire(rule)

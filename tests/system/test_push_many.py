@@ -216,7 +216,7 @@ def died_elsewhere(s3once, s3_wire, bucket, marks, tmp_path):
 
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
 def test_died_on_another_host(s3once, s3, bucket, marks, died_elsewhere, tmp_path):
-    """Nobody can see that: after a whole lease without a sign of life its file is taken over, and not before."""
+    """Its end cannot be seen: its file is taken over after a whole lease without a sign of life, and not before."""
     lease, command = died_elsewhere
     run = s3once(*command, timeout=60)
     assert run.code == 0 and counts(run) == {"uploaded": 1}, run
@@ -271,7 +271,7 @@ def test_files_that_do_not_move_are_given_up(s3once, s3, bucket, marks, tmp_path
 
 
 def test_runs_that_do_not_wait_get_there_too(s3once, s3, bucket, marks, died_elsewhere):
-    """What a run has seen of others is kept for the next one."""
+    """A run keeps its observations of others for the next one."""
     lease, command = died_elsewhere
     begun = time.monotonic()
     codes = [4]

@@ -1,4 +1,4 @@
-"""What S3 refuses is the file's, until it has refused several and taken none: then it is the set-up, told once."""
+"""A refusal by S3 concerns the file, until S3 has refused several and stored none: then it concerns the set-up, and is reported once."""
 
 import pytest
 
@@ -153,7 +153,7 @@ VAGUE = [
 
 @pytest.mark.parametrize("s3, options, words, code", VAGUE, indirect=["s3"], ids=["class", "class-and-tag", "grant", "unknown-grantee", "tag-at-swift"])
 def test_setting_that_a_server_refuses_without_its_name(s3once, s3, bucket, tmp_path, options, words, code):
-    """As these servers are: told once where nothing was stored, with the options that may be meant."""
+    """As with these servers: reported once if nothing was stored, with the options that may be meant."""
     tree = logs(tmp_path / "tree", 20, large=6 * MIB)
     run = push(s3once, tree, bucket, "--part-size", "5MiB", *options)
     assert run.code == 3 and not counts(run) and not s3.objects(bucket), run

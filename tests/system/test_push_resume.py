@@ -145,7 +145,7 @@ def test_file_touched_since_it_was_killed(s3once, s3, s3_wire, bucket, marks, tm
 
 
 def test_upload_aborted_by_someone_else(s3once, s3, s3_wire, bucket, marks, tree):
-    """As a lifecycle rule does: begun again from the first part."""
+    """As a lifecycle rule does. The upload begins again with its first part."""
     killed = Killed(s3once, s3, s3_wire, bucket, push(tree, bucket), faults.kill_after, 4, "UploadPart")
     assert killed.there
     for key, upload in s3.uploads(bucket):
@@ -211,7 +211,7 @@ def test_replaced_and_compressed_before_it_was_marked(s3once, s3, s3_wire, bucke
 
 
 def test_many_small_files(s3once, s3, s3_wire, bucket, marks, tmp_path):
-    """What S3 has is not sent again."""
+    """Objects in S3 are not sent again."""
     tree = make_tree(tmp_path / "tree", {f"{n % 7}/{n}": 100 + n for n in range(300)})
     command = ("push", tree, f"s3://{bucket}/p", "--concurrency", "8", "--lease", "1h", "--json")
     killed = Killed(s3once, s3, s3_wire, bucket, command, faults.kill_before, 150, "PutObject")

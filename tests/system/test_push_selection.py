@@ -15,7 +15,7 @@ NAMES = ["a.log", "a.txt", "b/a.log", "b/c/d.txt", "b/c/keep.log", "b.d/x", "tmp
 
 
 def keys_after(s3once, s3, bucket, *arguments, code=0, prefix="p", **how):
-    """What is in the bucket after a push with these options and sources."""
+    """The keys in the bucket after a push with these options and sources."""
     run = s3once("push", *arguments, f"s3://{bucket}/{prefix}", "--json", **how)
     assert run.code == code, run
     return set(s3.objects(bucket))
@@ -300,7 +300,7 @@ def test_max_size(s3once, s3, bucket, marks, tmp_path):
 
 
 def test_bytes_of_links_and_young_files(s3once, s3, bucket, marks, tmp_path):
-    """What is settled was found."""
+    """Files that are settled were found, and count."""
     tree = make_tree(tmp_path / "tree", {"a": MIB, "y": 3})
     for number in range(10):
         (tree / f"b{number}").symlink_to("a")
@@ -461,7 +461,7 @@ def test_a_file_that_two_sources_contain(s3once, s3, bucket, tmp_path):
 
 
 def test_files_from_a_list_of_windows(s3once, s3, bucket, tmp_path):
-    """What makes a path of the list differ from the name of a file is invisible, so it is shown and named."""
+    """The invisible character that makes a path of the list differ from a file's name is shown and named."""
     tree = make_tree(tmp_path / "tree", {"a": 3, "b": 3, "c": 3})
     run = s3once("push", "tree", f"s3://{bucket}/p", "--files-from", "-", stdin=b"\xef\xbb\xbfa\nb\r\nc\n", cwd=tmp_path)
     assert run.code == 1 and set(s3.objects(bucket)) == {"p/c"}, run

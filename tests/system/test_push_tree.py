@@ -13,7 +13,7 @@ FEW = 1_000 if FULL else 110
 
 
 def store_calls(run):
-    """Of SQLite, which no proxy can count."""
+    """Calls of SQLite, which no proxy can count."""
     calls = ("Put", "Get", "Update", "Take", "Delete", "Sync", "Query", "BatchGet")
     return sum(number for name, number in summary(run)["requests"].items() if name in calls)
 
@@ -89,7 +89,7 @@ def test_marks_of_this_host_are_said_to_be(s3once, s3, bucket, tmp_path):
     "name", [b"f\xfcr", ("é" * 120 + "/" + "日" * 80).encode(), ("🎉" * 60 + "/\\n\x1b").encode()], ids=["bytes", "long", "odd"]
 )
 def test_source_of_any_name(s3once, s3, marks, bucket, tmp_path, name):
-    """Where the files come from is noted in their marks: of any bytes, of any length."""
+    """Marks record the source of the files, in any bytes and of any length."""
     tree = os.fsencode(tmp_path) + b"/" + name
     os.makedirs(tree)
     with open(tree + b"/file", "wb") as file:
@@ -115,7 +115,7 @@ def test_longest_key(s3once, s3, marks, bucket, tmp_path, size):
 
 
 def test_one_new_among_many(s3once, s3, s3_proxy, bucket, marks, tmp_path):
-    """What is done costs next to nothing: neither at S3 nor at the store."""
+    """Files that are done cost next to nothing, neither at S3 nor at the store."""
     tree = make_tree(tmp_path / "tree", {f"{n % 3}/{n:05}": 3 for n in range(500)})
     assert s3once("push", tree, f"s3://{bucket}/p").code == 0
     make_tree(tree, {"1/new": 4})

@@ -1,4 +1,4 @@
-"""What people download: packaging/release makes it from a tag, and each part is installed and used where nothing else of ours is.
+"""The downloads: packaging/release makes them from a tag, and each part is installed and used where nothing else of ours is.
 
 It takes long, and Debian's archive.
 """

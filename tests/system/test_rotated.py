@@ -74,7 +74,7 @@ def test_names(s3once, s3, bucket, marks, tmp_path):
 
 
 def test_options(s3once, tmp_path):
-    """What makes no sense together."""
+    """Contradictory options are refused."""
     tree = make_tree(tmp_path / "tree", {"a.1": 1})
     for options, said in (
         (["--rotated", "--files-from", "-"], "--rotated and --files-from cannot be used together"),
@@ -482,7 +482,7 @@ def test_written_to(s3once, s3, bucket, marks, tmp_path):
 
 
 def test_file_under_a_lease(s3once, s3, bucket, tmp_path):
-    """As file servers take them: the file is named, and is not taken for one that has moved. The next run takes it."""
+    """A lease as file servers take it: the file is named, and does not count as moved. The next run takes it."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 10, "app.log.2": 20})
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(["/usr/bin/python3", "-c", LEASE_HOLDER, tree / "app.log.1"], **pipes) as holder:
@@ -504,7 +504,7 @@ def test_half_compressed(s3once, s3, bucket, marks, tmp_path):
 
 
 def test_compressed_and_plain_of_one_number(s3once, s3, bucket, marks, tmp_path):
-    """Where logrotate stopped to compress, logs of two days stand side by side, and both are uploaded."""
+    """If logrotate stopped while it compressed, there are logs of two days, and both are uploaded."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": b"new day\n"})
     packed = tree / "app.log.1.gz"
     packed.write_bytes(gzip.compress(b"old day\n"))
@@ -582,7 +582,7 @@ def test_renamed_between_scan_and_upload(s3once, s3, s3_wire, bucket, marks, tmp
 
 
 def test_compressed_between_scan_and_upload(s3once, s3, s3_wire, bucket, marks, tmp_path):
-    """What the listing found is gone: that is said, and the next run takes the file that has its content."""
+    """The listed file is gone: that is reported, and the next run takes the file with its content."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 24 * MIB, "app.log.2": 500})
     want = rotated(tree)
     compressed = shutil.copytree(tree, tmp_path / "compressed")  # beforehand: gzip may take longer than a request is waited for
@@ -620,7 +620,7 @@ class Night:
         self.lock = threading.Lock()
 
     def write(self, lines):
-        """As a daemon does that opens its log anew for each line."""
+        """Writes like a daemon that reopens its log for each line."""
         for _ in range(lines):
             with self.lock:
                 with open(self.live, "ab") as file:
@@ -723,7 +723,7 @@ def test_nights(s3once, s3, bucket, marks, tmp_path, way, nights):
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("way, nights", [(way, 3) for way in IN_SHORT[:2]] + LONG)
 def test_nights_that_remove(s3once, s3, bucket, marks, tmp_path, way, nights):
-    """What is in S3 goes from the disk. No line may be lost then, so that none is written where logrotate itself loses some."""
+    """Files in S3 are removed from the disk. No line may be lost then, so none is written at moments when logrotate itself loses some."""
     naming, compression, creation = way.split("-")
     options = NAMING[naming] + COMPRESSION[compression] + CREATION[creation]
     is_still = creation != "create" or compression == "compress"

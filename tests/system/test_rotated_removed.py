@@ -64,7 +64,7 @@ def test_what_has_only_rested_stays(s3once, s3, bucket, marks, tmp_path):
 
 @sqlite
 def test_removed_by_its_content(s3once, s3, bucket, marks, tmp_path):
-    """What was uploaded plain and is compressed by now is proven by what it contains; another content of its size is not."""
+    """A log that was uploaded plain and is compressed by now is proven by its content; other content of its size is not."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 5000, "app.log.2": 300})
     os.utime(tree / "app.log.2", (1767322800, 1767322800))  # so long ago that its identity is kept
     assert counts(push(s3once, tree, bucket)) == {"uploaded": 2}
@@ -113,7 +113,7 @@ def test_renamed_while_it_is_sent(s3once, s3, s3_wire, bucket, marks, tmp_path, 
 @sqlite
 @pytest.mark.parametrize("options", [["--rotated"], []], ids=["rotated", "plain"])
 def test_removed_by_another_uploader_meanwhile(s3once, s3, s3_wire, bucket, marks, tmp_path, options):
-    """What was listed and is gone when it is its turn is no error if its mark says that it is done."""
+    """A listed file that is gone by its turn is no error if its mark says done."""
     tree = make_tree(tmp_path / "tree", {"a.log.1": 100, "b.log.2": 100, "c.log.3": 100})
     argv = ["push", tree, f"s3://{bucket}/p", *options, "--concurrency", "1", "--json"]
     rule = s3_wire.add(hold_unread, "PutObject", nth=1)
@@ -170,7 +170,7 @@ def test_dry_run_lists(s3once, bucket, marks, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("way", ["remove", "move"])
 def test_killed_at_each_call_that_changes_the_folder(s3once, s3, bucket, marks, tmp_path, way):
-    """As the test of this name in test_delete_after.py, with logs that are renamed and compressed in between."""
+    """Like the test of this name in test_delete_after.py, with logs that are renamed and compressed in between."""
     library = preload_library()
     tree, moved = tmp_path / "tree", tmp_path / "moved"
     moved.mkdir()
@@ -199,7 +199,7 @@ def test_killed_at_each_call_that_changes_the_folder(s3once, s3, bucket, marks, 
 
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
 def test_proven(s3once, s3, bucket, marks, tmp_path):
-    """Whatever the name and the compression are by then; a live log is none that these options upload."""
+    """Under any name and compression. A live log does not count, since these options do not upload it."""
     tree = make_tree(tmp_path / "tree", {"app.log": 5, "app.log.1": 1000, "app.log.2": 500, "d/app.log.1": 70})
     subprocess.run(["gzip", "app.log.2"], cwd=tree, check=True)
     assert counts(push(s3once, tree, bucket)) == {"uploaded": 3, "waiting": 1}

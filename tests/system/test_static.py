@@ -45,7 +45,7 @@ def build(processor, folder, source=REPOSITORY, **how):
 
 @functools.cache
 def built(processor):
-    """What was fetched and built is kept beside the other builds, for the next time and for other workers."""
+    """Downloads and builds are kept beside the other builds, for the next time and for other workers."""
     return build(processor, BUILD.parent / "static" / processor)
 
 
@@ -173,7 +173,7 @@ def push_killed_resumed_verified(root, s3_wire, endpoint, bucket):
 
 @needs_root
 def test_a_root_with_nothing(static, s3, s3_wire, bucket, tmp_path):
-    """As in a container that was made from nothing. Killed amid a file, it goes on with the parts that are there."""
+    """As in a container from scratch. Killed in the middle of a file, it resumes with the parts that are there."""
     root = Root(tmp_path / "root", *static, s3)
     push_killed_resumed_verified(root, s3_wire, s3_wire.endpoint, bucket)
 
@@ -283,7 +283,7 @@ def test_an_image_is_of_the_program_that_is_told(native, tmp_path):
 
 @needs_root
 def test_the_image_runs_with_a_read_only_root(image, s3, bucket, tmp_path):
-    """As an engine runs it: its own user and environment, nothing to write to but the volume, and the job in variables."""
+    """As an engine runs it: with its own user and environment, a volume as the only writable folder, and the job in variables."""
     _, config, root, emulator = image
     (tmp_path / "state").mkdir(mode=0o700)
     shutil.chown(tmp_path / "state", 65532, 65532)

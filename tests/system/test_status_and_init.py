@@ -172,7 +172,7 @@ def test_holder_that_was_killed(s3once, s3_wire, bucket, tree, marks):
 
 @pytest.fixture
 def unit_user(tmp_path):
-    """As under systemd with DynamicUser: (the place of the marks through its link, their folder, what makes a program that user's)."""
+    """A user like that of systemd's DynamicUser. Returns the path of the marks through its link, their folder, and a function that runs a program as that user."""
     if os.geteuid() != 0:
         pytest.skip("needs root, who looks, and to become another user")
     user, read = 61234, "+dac_read_search"
@@ -223,7 +223,7 @@ def test_root_reads_the_marks_of_another_user(s3once, s3, s3_wire, bucket, tree,
 
 
 def test_root_asks_the_marks_of_another_user(s3once, s3, bucket, tree, unit_user):
-    """As logrotate does in preremove, and who looks at what a run or `forget` would do. The file is not changed."""
+    """As in logrotate's preremove, or to see what a run or `forget` would do. The file is not changed."""
     marks, folder, become = unit_user
     options = ("--marks", marks)
     assert s3once("push", *options, tree, f"s3://{bucket}", wrap=become).code == 0

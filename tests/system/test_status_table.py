@@ -26,7 +26,7 @@ def rows(text):
 
 
 def test_sums_of_folders(s3once, s3, bucket, table, tree):
-    """Of all shards in one order; of a folder and everything below it, whatever is not done, and of a prefix alone."""
+    """For all shards in one order; for a folder and everything below it, for files that are not done, and for a prefix alone."""
     assert s3once("init").code == 0
     s3.client.put_object(Bucket=bucket, Key="p/2024/d", Body=b"another's")
     assert s3once("push", tree, f"s3://{bucket}/p").code == 1
@@ -52,7 +52,7 @@ def test_sums_of_folders(s3once, s3, bucket, table, tree):
 
 
 def test_looks_again_and_again(s3once, s3, s3_wire, bucket, tree):
-    """Where it is no terminal, one look follows the other, with the jobs, its time and what was done meanwhile."""
+    """Without a terminal, one look follows the other, with the jobs, the time, and the changes since the last one."""
     rule = s3_wire.add(faults.hold_request, "PutObject", key="top")
     uploader = s3once.start("push", tree, f"s3://{bucket}")
     assert rule.reached.wait(60), uploader.output()

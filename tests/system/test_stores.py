@@ -47,7 +47,7 @@ def test_every_case(s3once, dynamodb, table):
 
 @pytest.mark.parametrize("dynamodb, how", [pytest.param("dynoxide", "lists", marks=pytest.mark.threaded), ("dynalite", "none")], indirect=["dynamodb"])
 def test_every_case_with_batches(s3once, dynamodb, table, how):
-    """Where the server keeps to the conditions of statements they are used; the cases end alike everywhere."""
+    """Batches are used if the server honours the conditions of statements. All servers end the cases alike."""
     cases = [QUICK] if how == "none" and not FULL else []  # without batches each case is as in the test above
     done = conformance(s3once, table, *cases, store="batches")
     assert done.returncode == 0, done.stdout + done.stderr

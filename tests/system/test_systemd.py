@@ -74,7 +74,7 @@ def test_the_service_is_closed(installed, name):
 
 
 def test_the_services_are_alike():
-    """What closes them, what they may read and where their state is."""
+    """In what stops them, what they may read, and where their state is."""
     own = {"Type", "WatchdogSec", "ExecStart", "ExecReload", "RestartPreventExitStatus", "RestartSec"}
 
     def settings(unit):
@@ -245,7 +245,7 @@ def test_the_drop_in_that_follows_logrotate(installed):
 
 
 def test_secrets_are_credentials():
-    """What LoadCredential= does not find is the empty file of SetCredential=, as systemd.exec(5) says."""
+    """A credential that LoadCredential= does not find is the empty file of SetCredential=, as in systemd.exec(5)."""
     assert setting("s3once@.service", "LoadCredential") == ["credentials:/etc/s3once/%i.credentials"]
     assert setting("s3once@.service", "SetCredential") == ["credentials:\\n"]
     assert setting("s3once@.service", "Environment") == ["AWS_SHARED_CREDENTIALS_FILE=%d/credentials"]
@@ -318,7 +318,7 @@ def test_stopping_the_service_is_no_failure():
 
 
 def test_the_journal_knows_levels(s3once, tmp_path):
-    """Where standard error is the journal, and nowhere else."""
+    """If standard error is the journal, and only then."""
     tree = make_tree(tmp_path / "tree", {"a": 1})
     errors = tmp_path / "errors"
     argv = ["push", tree, "s3://bucket/p", "--marks", f"sqlite:{tmp_path}/marks.db", "--ca-bundle", tmp_path / "none"]

@@ -233,7 +233,7 @@ ROWS = {
 
 
 def words(w, before, run):
-    """What a run has done, in the words of the table."""
+    """The result of a run, in the words of the table."""
     after = w.sent()
     known = {line for body in before.values() for line in body.splitlines()}
     wholes = [plain(path.name, path.read_bytes()) for path in w.folder.rglob("app.log*")]

@@ -1,4 +1,4 @@
-"""What a person sees during a run, on terminals of several widths; the picture in README is made here."""
+"""The display of a run on terminals of several widths. The picture in README is made here."""
 
 import html
 import os

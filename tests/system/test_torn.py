@@ -1,5 +1,5 @@
-"""What is in S3 is a file as it was at one moment, also where size and times do not show that it changes: it is written
-through a mapping, or its file system tells other things at each look, or tells of a change too late."""
+"""Each object is a file as it was at one moment, even if size and times do not show its changes: it is written
+through a mapping, or its file system reports other values each time, or reports changes too late."""
 
 import contextlib
 import ctypes
@@ -81,7 +81,7 @@ def file_system(kind, folder):
 
 @pytest.fixture(params=["disk", "memory", "overlay"])
 def mapped(request, tmp_path):
-    """Where the kernel writes pages back a store is noticed afterwards; in memory it never is."""
+    """If the kernel writes pages back, a store is noticed later; in memory it never is."""
     with file_system(request.param, tmp_path / "file-system") as folder:
         tree = folder / "tree"
         tree.mkdir()
@@ -123,7 +123,7 @@ def test_a_store_after_the_upload_is_found_by_the_next_run(s3once, s3, bucket, m
 
 @pytest.mark.parametrize("s3", ["simulated"], indirect=True)
 def test_a_change_within_one_step_of_the_clock(s3once, s3, bucket, s3_wire, marks, tmp_path):
-    """Of two changes within one second, the second one changes no time of a file on such a disk."""
+    """The second of two changes within one second changes no time of a file on such a disk."""
     s3once.environment["AWS_ENDPOINT_URL_S3"] = s3_wire.endpoint
     with file_system("seconds", tmp_path / "file-system") as folder:
         path = folder / "db"

@@ -37,7 +37,7 @@ def teach(s3once, bucket):
 
 
 def trailed(wire, since=0):
-    """Of each part that was sent: whether its checksum followed it."""
+    """For each part that was sent, whether its checksum followed it."""
     parts = [record for record in wire.history[since:] if record.kind == "UploadPart"]
     return ["x-amz-trailer" in record.headers for record in parts]
 

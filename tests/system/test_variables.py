@@ -99,7 +99,7 @@ def test_the_marks_of_a_job_win_over_the_environment(s3once, job, tmp_path):
 
 
 def test_a_job_without_a_file(s3once, s3, bucket, tmp_path):
-    """As in a container: all that it is told is in the environment."""
+    """As in a container, where the whole job is in the environment."""
     tree = make_tree(tmp_path / "tree", {"a": 10, "b.tmp": 20})
     env = {"S3ONCE_JOBS": str(tmp_path), "S3ONCE_SOURCE": str(tree), "S3ONCE_TARGET": f"s3://{bucket}/p", "S3ONCE_EXCLUDE": "*.tmp"}
     run = s3once("run", "pod", env=env)

@@ -142,7 +142,7 @@ def test_an_object_that_is_replaced_while_it_is_asked_for(s3once, s3, s3_wire, b
 
 
 def test_many_verifiers_beside_an_uploader(s3once, s3, bucket, tmp_path):
-    """Whatever the moment, nothing is reported."""
+    """At any moment, nothing is reported."""
     tree = make_tree(tmp_path / "tree", {f"d{n % 7}/{n}": n for n in range(60)})
     url = f"s3://{bucket}/p"
     assert s3once("push", tree / "d0", url + "/d0").code == 0

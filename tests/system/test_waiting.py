@@ -1,4 +1,4 @@
-"""What a run leaves for later: each reason in one line, with an example and an age, and nowhere in silence."""
+"""Files that a run leaves for later: each reason has one line, with an example and an age, and none is silent."""
 
 import gzip
 import os

@@ -66,7 +66,7 @@ def test_a_folder_of_a_touched_file_is_not_listed(watched, s3, bucket, tmp_path)
 
 
 def test_a_time_in_the_future_says_nothing(watched, s3, bucket):
-    """As of a file of a host whose clock is ahead: it rests, as by the time of its last change here."""
+    """Like a file of a host whose clock is ahead: it rests by the time of its last change on this host."""
     watched.start()
     path = watched.folder / "elsewhere"
     make_tree(watched.folder, {path.name: 10})
@@ -91,7 +91,7 @@ def test_a_pass_looks_at_touched_files_alone(watched, s3, bucket):
 
 @pytest.mark.full
 def test_what_is_written_waits(watched, s3, bucket):
-    """As long as it is written it is not even looked at: a pass costs requests."""
+    """During its writes it is not even checked, since a pass costs requests."""
     watched.write(min_age="2s", json="no")
     gaps, over = [], threading.Event()
 
@@ -154,7 +154,7 @@ def test_a_file_of_patterns_counts_as_it_is_at_each_full_scan(watched, s3, bucke
 
 @pytest.mark.full
 def test_a_source_that_is_a_file(watched, s3, bucket):
-    """What happens beside it is of no interest."""
+    """Changes of files beside it cause no pass."""
     source = watched.rename_in("one", 10)
     watched.write(source=source)
     watched.start()
@@ -506,7 +506,7 @@ def test_a_stop_while_a_young_file_that_was_touched_again_waits(watched, bucket)
 
 
 def test_killed_and_started_again(watched, s3, s3_wire, bucket):
-    """What was sent is not sent again."""
+    """Files that were sent are not sent again."""
     watched.start()
     watched.rename_in("a", 1)
     watched.manager.pass_with(files=1)

@@ -181,7 +181,7 @@ def test_it_is_ready_while_the_first_pass_goes_on(watched, s3_wire, port):
 
 
 def test_it_is_not_healthy_when_it_hangs(watched, port, tmp_path):
-    """As the watchdog has it: while the file system does not answer, there is no sign of life."""
+    """By the rule of the watchdog: while the file system does not answer, there is no sign of life."""
     hung = tmp_path / "hung"
     library = preload_library()
     watched.write("lease = 1s", "give-up-after = 0", metrics_listen=port)

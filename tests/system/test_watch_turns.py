@@ -59,7 +59,7 @@ def assert_in_between(wire, names, late):
 @pytest.mark.parametrize("late", ["z/late", "bulk/zz-late"])
 @pytest.mark.parametrize("begins", ["whole", "some"])
 def test_a_late_file_does_not_wait_for_a_bulk(watched, s3, s3_wire, bucket, begins, late):
-    """Of a full scan or of a folder that was moved in; in another folder or in the same one. Nobody calls it a failure."""
+    """The bulk is a full scan or a folder that was moved in; the file is in another folder or in the same one. Giving way is not reported as a failure."""
     watched.write("concurrency = 2", json="no")
     names = [f"bulk/{i:03}" for i in range(BULK)]
     make_old(watched.tree, {"z/first": 10})

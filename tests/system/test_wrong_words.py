@@ -1,4 +1,4 @@
-"""Whatever is wrong with a command line, each command ends with 2, or `lock run` with 125, and one sentence that names the option and says what to do."""
+"""With any fault of a command line, each command ends with 2, or `lock run` with 125, and with one sentence that names the option and the remedy."""
 
 import re
 

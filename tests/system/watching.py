@@ -18,8 +18,8 @@ def read_all(reads, unread):
 
 
 class Manager:
-    """What systemd is to a service of Type=notify: the socket that it is told on, and what it was told. It reads all the time: a
-    socket holds ten messages that nobody has read, and a service waits for nobody, so that READY=1 could be lost."""
+    """The role of systemd for a service of Type=notify: a socket, and the messages received. It reads all the time: a
+    socket holds ten unread messages, and a service does not wait for its reader, so READY=1 could be lost."""
 
     def __init__(self, path):
         self.path, self.lines, self.figures = path, [], {}
@@ -32,7 +32,7 @@ class Manager:
         self.socket.shutdown(socket.SHUT_RD)  # the end of the thread
 
     def forget(self):
-        """What was told so far is of an earlier process."""
+        """Discards messages of an earlier process."""
         while not self.unread.empty():
             self.unread.get()
         self.figures = {}
@@ -52,7 +52,7 @@ class Manager:
         return lines
 
     def pass_ended(self):
-        """What the status says after the next pass: folders, full scans, other passes, failed ones, files."""
+        """The figures in the status after the next pass: folders, full scans, other passes, failed ones, files."""
         match = self.next_line(STATUS)
         numbers = [int(number.replace(",", "")) for number in match.groups()]
         self.figures = dict(zip(("folders", "full", "some", "failed", "files"), numbers))

@@ -101,7 +101,7 @@ TOLD = re.compile(r"Checksum\w*|ETag|ContentLength|PartNumber$|Size$")
 
 
 def told(answer):
-    """What the answer says of checksums and etags; of parts a list of it."""
+    """The checksums and etags in the reply, with a list of them for parts."""
     found = {name: value for name, value in answer.items() if TOLD.match(name)}
     if "Parts" in answer:
         found["Parts"] = [told(part) for part in answer["Parts"]]

@@ -111,7 +111,7 @@ def sts(action, asked, signer, keys):
 
 
 def requests_of(chain, files):
-    """What a chain of profiles asks for, and the credentials at its end."""
+    """The requests of a chain of profiles, and the credentials at its end."""
     requests, keys = [], ["", "", ""]
     for n, step in enumerate(chain):
         ((kind, asked),) = step.items()

@@ -32,7 +32,7 @@ struct partition {{
 
 
 def prefixes(partition):
-    """What the names of its regions begin with; the common partition takes what no other one does."""
+    """The prefixes of its region names. The common partition has all other regions."""
     if partition["id"] == "aws":
         return [""]
     written = re.match(r"\^((?:[a-z]|\\-|\(de\))+?)\\-\\w", partition["regionRegex"]).group(1)
@@ -57,7 +57,7 @@ def write_partitions(botocore, cases):
 
 
 def not_ours(params):
-    """What a case is about that this program does not have, or ""."""
+    """The feature of a case that this program lacks, or ""."""
     if "Region" not in params:
         return "no region: there is a default one"
     if params.get("AccountIdEndpointMode") == "required":

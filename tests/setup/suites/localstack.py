@@ -1,4 +1,4 @@
-"""What AWS answered to the tests of localstack/localstack: its *.snapshot.json, each with the day of its recording."""
+"""AWS's replies to the tests of localstack/localstack: its *.snapshot.json, each with the day of its recording."""
 
 FOLDER = "tests/aws/services"
 S3 = ["s3/test_s3", "s3/test_s3_api", "s3/test_s3_list_operations", "s3/test_s3_preconditions"]

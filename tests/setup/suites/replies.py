@@ -20,7 +20,7 @@ COLUMNS = ["service", "case", "status", "headers", "body", "code", "message"]
 
 
 def one_line(body):
-    """What is between elements and members means nothing."""
+    """Drops the blanks between elements and members, which mean nothing."""
     return re.sub(r"\s*\n\s*", " ", body).strip()
 
 
