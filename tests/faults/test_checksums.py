@@ -44,8 +44,8 @@ def test_a_part_that_the_server_tells_another_of_is_no_success(stage, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_server_tells_another_of_is_looked_at(stage, name):
-    """The object is what was sent after all: it is not sent twice."""
+def test_object_is_sent_once_if_the_server_reports_another_checksum(stage, name):
+    """The object has the sent content after all, so it is not sent twice."""
     rule = stage.s3.add(lie(name), "PutObject")
     run = stage.push("--checksum", name)
     assert run.code == 0 and rule.fired == 1, run

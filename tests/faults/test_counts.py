@@ -32,7 +32,7 @@ LOST = {
 
 
 @pytest.mark.parametrize("what", LOST)
-def test_what_was_sent_is_uploaded(stage, what):
+def test_file_is_sent_once_after_a_lost_reply(stage, what):
     service, kind, fault = LOST[what]
     is_large = kind.startswith("Complete") or what.endswith("large")
     size = LARGE if is_large else 1000
@@ -65,7 +65,7 @@ def test_an_upload_of_another_run_is_finished_by_this_one(stage):
     assert rule.fired == 1 and run.code == 0 and counts(run) == {"uploaded": 1}, run
 
 
-def test_what_a_killed_run_has_sent_is_not_sent_again(stage):
+def test_objects_of_a_killed_run_are_not_sent_again(stage):
     """A run that takes a file over checks for its object first. If-None-Match would refuse the object, but only after its bytes were sent."""
     for name, size in (("small", 1000), ("large", LARGE)):
         stage.write(name, size)
@@ -77,7 +77,7 @@ def test_what_a_killed_run_has_sent_is_not_sent_again(stage):
         assert not [record for record in stage.s3.history[before:] if record.body_bytes], "only what S3 lacks is sent"
 
 
-def test_what_another_has_sent_is_adopted(stage):
+def test_object_of_another_uploader_is_adopted(stage):
     """Also if the answer to its done mark is lost."""
     body = stage.write("a", 1000).read_bytes()
     stage.arena.s3.client.put_object(Bucket=stage.arena.bucket, Key=stage.key("a"), Body=body)

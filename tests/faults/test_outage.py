@@ -42,7 +42,7 @@ def test_connections_are_reset_before_anything_was_stored(stage, kind, size):
     assert result.code == 0 and refused.fired == 16, result
 
 
-def test_what_does_not_answer_as_s3_does_is_not_waited_for(stage):
+def test_server_that_is_not_s3_is_not_waited_for(stage):
     stage.write("f", LARGE)
     garbled = stage.s3.add(faults.garble_reply, "CreateMultipartUpload", times=None)
     result = stage.push("--give-up-after", "5m")

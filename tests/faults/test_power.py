@@ -99,7 +99,7 @@ def test_an_open_upload_is_not_lost(stage):
     assert begun == [record for record in stage.s3.history if record.kind == "CreateMultipartUpload"]
 
 
-def test_what_was_removed_has_a_mark(stage):
+def test_removed_file_has_a_mark(stage):
     """Before a file is removed, its mark is synced."""
     names = [f"f{n}" for n in range(12)]
     for name in names:

@@ -162,7 +162,7 @@ def test_progress(s3, bucket, line, push, tmp_path):
     assert all(each["bytes_settled"] == 0 and each["bytes_under_way"] > 0 for each in moving)
 
 
-def test_what_is_kept_is_said(s3once, s3, s3_wire, bucket, line, push, tmp_path):
+def test_kept_bytes_are_reported(s3once, s3, s3_wire, bucket, line, push, tmp_path):
     tree = make_tree(tmp_path / "tree", {"large": 40 * MIB})
     running = push("--grace", "0s")
     wait_until(lambda: line.carried >= 17 * MIB, 120)

@@ -79,7 +79,7 @@ def test_slower_and_faster_again(stage, one_in):
 
 
 @pytest.mark.parametrize("service", ["s3", "dynamodb"])
-def test_what_fails_is_tried_again_at_the_end(stage, service):
+def test_failed_file_is_retried_at_the_end(stage, service):
     """A service that only throttles or fails for a while costs time and no file."""
     for number in range(10):
         stage.write(f"f{number}", 10)

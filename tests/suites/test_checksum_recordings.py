@@ -183,7 +183,7 @@ def sum_in(told):
     return next((value for name, value in told.items() if re.match(r"Checksum(CRC|SHA)", name)), "")
 
 
-def test_what_is_read(tmp_path):
+def test_recorded_checksums_are_read(tmp_path):
     """Etag and checksum of each answer of AWS that is not an error."""
     suite = Suite("Checksums, read")
     (tmp_path / "file").write_bytes(b"x")

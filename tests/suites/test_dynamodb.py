@@ -83,7 +83,7 @@ def agrees(found, operation, status, answer):
     return found["outcome"] == "ok" and told.get(operation, lambda: True)()
 
 
-def test_what_is_read(ask):
+def test_error_gives_the_expected_outcome(ask):
     suite = Suite("Rows of DynamoDB, read")
     for row in (row for row in STEPS if row["step"]):
         status, answer = int(row["status"]), json.loads(row["answer"])

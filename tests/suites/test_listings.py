@@ -95,7 +95,7 @@ class Page(Fake):
         return found["outcome"] == "ok" and rows == wanted and goes_on
 
 
-def test_what_is_read(tmp_path):
+def test_listing_is_read_like_aws_listing(tmp_path):
     suite = Suite("Listings, read")
     with Listing() as server:
         program = Probe(tmp_path)

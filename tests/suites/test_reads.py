@@ -39,7 +39,7 @@ class Recorded(Fake):
         return status, told.get("Body", "x" * told["ContentLength"]), {"ETag": told.get("ETag", '"0"')}
 
 
-def test_what_is_read(tmp_path):
+def test_reply_is_read_like_aws_reply(tmp_path):
     suite = Suite("Reads, read")
     with Recorded() as server:
         program, env = Probe(tmp_path), {"AWS_ENDPOINT_URL": server.endpoint, "AWS_MAX_ATTEMPTS": "1"}

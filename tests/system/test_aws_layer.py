@@ -325,7 +325,7 @@ def test_no_bucket(probe, file):
     assert probe("bucket")["outcome"] == "ok"
 
 
-def test_nobody_listens(probe, file):
+def test_server_that_does_not_listen(probe, file):
     reply = probe("put", "key", file(b"x"), env={"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"})
     assert reply["outcome"] == "setup", reply
     assert "127.0.0.1" in reply["problem"]["text"]

@@ -68,7 +68,7 @@ def test_requests_a_file(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
 
 
 @pytest.mark.threaded
-def test_what_the_table_can_do_is_found_out_once(s3once, dynamodb, wire, table, bucket, tmp_path):
+def test_table_is_probed_once(s3once, dynamodb, wire, table, bucket, tmp_path):
     tree = files(tmp_path / "tree", 1)
     assert "batches" not in settings(dynamodb, table)
     assert s3once("push", "-n", tree, f"s3://{bucket}").code == 0

@@ -133,7 +133,7 @@ def is_pending(pid, number):
 
 
 @pytest.mark.parametrize("signals, most", [(2, 60), (3, 8)])
-def test_what_never_returns_is_ended(start, tmp_path, signals, most):
+def test_write_that_never_returns_is_ended(start, tmp_path, signals, most):
     """Marks in a file that another process holds a lease on: to open it blocks for 45 s."""
     tree = make_tree(tmp_path / "tree", {"a": 1})
     errors, marks = tmp_path / "errors", tmp_path / "marks.db"

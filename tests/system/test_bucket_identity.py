@@ -188,7 +188,7 @@ def test_a_run_from_before_keeps_its_generation(s3once, s3, bucket, marks, s3_wi
     s3.assert_same(tree, bucket, "p")
 
 
-def test_what_another_run_that_begins_anew_has_sent_shows_nothing(s3once, s3, bucket, marks, s3_wire, tree):
+def test_objects_of_a_run_that_begins_anew_identify_no_bucket(s3once, s3, bucket, marks, s3_wire, tree):
     """The row is read, and then the witness is asked for. If another run has begun anew in between, the object is its own."""
     url = f"s3://{bucket}/p"
     assert s3once("push", tree, url).code == 0
@@ -351,7 +351,7 @@ def test_the_newest_objects_are_asked_for(s3once, s3, bucket, marks, s3_wire, tm
     assert run.code == 0 and counts(run)["skipped"] >= 201, run
 
 
-def test_somebody_else_wrote_the_witness(s3once, s3, bucket, marks, tree):
+def test_another_client_wrote_the_witness(s3once, s3, bucket, marks, tree):
     """It says nothing; another one does. If there is no other, the bucket was emptied."""
     command = ("push", tree, f"s3://{bucket}/p", "--json")
     assert s3once(*command).code == 0

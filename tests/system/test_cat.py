@@ -194,8 +194,8 @@ def test_a_missing_piece_is_named(nginx, s3, bucket):
     assert f"from 0 to {ends[1]} are missing before it: there is no object web1/nginx/access-….log\n" in run.err, run
 
 
-def test_what_cannot_be_read_is_named(nginx, s3, s3_wire, bucket):
-    """Archived, removed after the listing, or denied: the first two are told, and the rest is printed."""
+def test_unreadable_object_is_named(nginx, s3, s3_wire, bucket):
+    """An archived object, one removed after the listing, and a denied one. The first two are reported, and the rest is printed."""
     texts = pieces(nginx)
     keys = sorted(s3.objects(bucket))
     s3_wire.add(faults.answer(403, "InvalidObjectState"), "GetObject", key=keys[1], times=None)

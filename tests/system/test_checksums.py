@@ -110,7 +110,7 @@ def test_each_is_sent_kept_and_remembered(pusher, s3, bucket, name):
 
 
 @pytest.mark.parametrize("name", ["crc32", "sha1", "sha256"])
-def test_as_botocore_sends_it(pusher, s3, name):
+def test_checksums_are_sent_like_botocore(pusher, s3, name):
     """For the checksums that Debian's botocore knows without its C runtime."""
     pusher(name)
     body = (pusher.tree / "small").read_bytes()
@@ -188,7 +188,7 @@ def test_another_choice_uploads_nothing_again(pusher, name, other):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_there_is_proven_by_what_it_has(pusher, name):
+def test_object_is_proven_by_its_own_checksum(pusher, name):
     """No mark says so: HEAD tells the checksum, or an etag that is an MD5."""
     pusher(name)
     assert pusher("crc32", "--marks", f"sqlite:{pusher.s3once.folder}/other.db") == {"adopted": 2}

@@ -148,7 +148,7 @@ def test_hostile_arguments_do_no_harm(s3once):
     ],
     ids=" ".join,
 )
-def test_what_was_given_never_steers_the_terminal(s3once, tree, options):
+def test_arguments_never_control_the_terminal(s3once, tree, options):
     run = s3once("push", "--give-up-after", "1s", *options, tree, "s3://bucket", attempts=1)
     assert run.code in (1, 2, 3), run
     assert "\x1b" not in run.err + run.out, run

@@ -73,7 +73,7 @@ def test_sizes(s3once, s3, bucket, marks, tmp_path, codec):
     assert again.code == 0 and counts(again) == {"skipped": len(files)} and again.events[-1]["bytes_sent"] == 0, again
 
 
-# Of the parts of gzip, the short run has those of test_sizes and test_what_s3_holds_is_adopted.
+# Of the parts of gzip, the short run has those of test_sizes and test_compressed_object_is_adopted.
 @pytest.mark.parametrize("codec", ["zstd", pytest.param("gzip", marks=pytest.mark.full)])
 def test_parts(s3once, s3, bucket, marks, tmp_path, codec):
     """Several parts: of what cannot be compressed, of text around a multiple of its range, of what is text where it is
@@ -225,7 +225,7 @@ def test_changed_and_touched(s3once, s3, bucket, marks, tmp_path):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_s3_holds_is_adopted(s3once, s3, bucket, marks, tmp_path, codec):
+def test_compressed_object_is_adopted(s3once, s3, bucket, marks, tmp_path, codec):
     """Without its mark a file is compressed again, and compared; by whatever level the object was made with."""
     tree = make_tree(tmp_path / "tree", {"a": text(MIB), "large": 11 * MIB})
     assert push(s3once, tree, bucket, codec).code == 0

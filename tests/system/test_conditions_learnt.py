@@ -74,7 +74,7 @@ def test_a_refusal_teaches_nothing(s3once, s3, bucket, marks, s3_wire, push_new,
 
 
 @pytest.mark.parametrize("name, value", [("honours_at", {"N": str(int(time.time()) - 31 * DAY_S)}), ("server", {"S": "another"})])
-def test_what_is_known_expires(s3once, bucket, marks, push_new, name, value):
+def test_learnt_conditions_expire(s3once, bucket, marks, push_new, name, value):
     """A server is upgraded, or another one stands behind its name."""
     assert s3once("doctor", f"s3://{bucket}").code == 0
     assert push_new() == 0

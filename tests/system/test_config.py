@@ -112,7 +112,7 @@ def test_services_section_that_is_missing(config):
     assert config({"AWS_PROFILE": "lost", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, LAB)[0].code == 0
 
 
-def test_where_each_is_from(config, s3once):
+def test_source_of_each_setting_is_shown(config, s3once):
     file = "[default]\nregion = eu-west-1\nservices = lab\n[services lab]\ns3 =\n  endpoint_url = http://lab:2\n"
     _, found = config({"AWS_MAX_ATTEMPTS": "4", "AWS_ENDPOINT_URL_DYNAMODB": "http://o:1", "S3ONCE_LOCKS": "",
                        "HTTP_PROXY": "http://p:1"}, file, "--request-timeout", "5s")

@@ -150,8 +150,8 @@ def test_an_upload_that_the_original_began_is_not_resumed(s3once, s3, s3_wire, b
 
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
 @pytest.mark.parametrize("size", [1001, 6 * MIB])
-def test_what_was_adopted_is_not_replaced(s3once, s3, bucket, marks, tmp_path, size):
-    """Another program has uploaded it. That it was this file once does not make it this program's."""
+def test_adopted_object_is_not_replaced(s3once, s3, bucket, marks, tmp_path, size):
+    """Another program has uploaded it. Its content was once that of the file, but that does not make it ours."""
     tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
     s3.client.put_object(Bucket=bucket, Key="p/file", Body=content("old", 1000))
     command = ("push", tree, f"s3://{bucket}/p", "--json", "--part-size=5MiB")

@@ -363,7 +363,7 @@ def test_killed_at_each_call_that_changes_the_folder(s3once, s3, bucket, target,
     assert nth > 4 and backs
 
 
-def test_what_cannot_be_put_back_is_told(s3once, target, marks, tmp_path):
+def test_file_that_cannot_be_put_back_is_reported(s3once, target, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"d/a": 100, f"d/{OURS}/a": 50})
     (tree / "d" / OURS).chmod(0o700)
     run = s3once("push", tree, target, "--delete-after", "--json")

@@ -32,7 +32,7 @@ def assert_inherits(out, tmp_path, numbers):
     assert descriptors[9] == str(tmp_path / "given") and limit == LIMIT
 
 
-def test_of_a_lock(s3once, dynamodb, table, tmp_path, wrap):
+def test_command_of_a_lock_inherits_only_the_lock(s3once, dynamodb, table, tmp_path, wrap):
     s3once.environment.update(AWS_ENDPOINT_URL_DYNAMODB=dynamodb.endpoint, S3ONCE_LOCKS=f"dynamodb:{table}")
     assert s3once("lock", "init").code == 0
     command = SHOW.replace("OUT", str(tmp_path / "out")) + f"; echo $S3ONCE_LOCK_FD >'{tmp_path}/fd'"
@@ -41,14 +41,14 @@ def test_of_a_lock(s3once, dynamodb, table, tmp_path, wrap):
     assert_inherits(tmp_path / "out", tmp_path, [int((tmp_path / "fd").read_text())])
 
 
-def test_of_a_producer(s3once, s3, bucket, tmp_path, wrap):
+def test_producer_inherits_no_descriptors(s3once, s3, bucket, tmp_path, wrap):
     command = SHOW.replace("OUT", str(tmp_path / "out")) + "; echo output"
     run = s3once("push", f"s3://{bucket}/key", "--", "sh", "-c", command, wrap=wrap)
     assert run.code == 0, run
     assert_inherits(tmp_path / "out", tmp_path, [])
 
 
-def test_of_a_command_that_is_told(s3once, s3, bucket, tmp_path, wrap):
+def test_notified_command_inherits_no_descriptors(s3once, s3, bucket, tmp_path, wrap):
     tree = make_tree(tmp_path / "tree", {str(n): 10 for n in range(50)})
     run = s3once("push", tree, f"s3://{bucket}", "--on-success", SHOW.replace("OUT", str(tmp_path / "out")), wrap=wrap)
     assert run.code == 0 and "warning" not in run.err, run

@@ -315,7 +315,7 @@ def test_no_such_bucket(doctor, s3):
     assert "put" not in found
 
 
-def test_nobody_listens(doctor):
+def test_server_that_does_not_listen(doctor):
     run, found = doctor("s3://my-bucket", env={"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"})
     assert run.code == 1 and "127.0.0.1" in found["bucket"][1], run
 

@@ -84,7 +84,7 @@ def test_each_job_has_a_row(s3once, s3, bucket, tree, marks, run_job):
 
 
 @pytest.mark.parametrize("marks", ["local"], indirect=True)
-def test_as_people_read_it(s3once, s3, bucket, tree, marks, run_job):
+def test_table_for_people(s3once, s3, bucket, tree, marks, run_job):
     assert run_job("good").code == 0
     (tree / "a.txt").write_bytes(b"other")
     assert run_job("bad").code == 1

@@ -74,7 +74,7 @@ def assert_all_read(s3once, target, tree, marks, **how):
 
 @pytest.mark.parametrize("state", ["closed", "killed", "killed, and there is no index"])
 @pytest.mark.parametrize("where", ["full", "read only"])
-def test_what_only_reads_needs_no_room(s3once, s3, s3_wire, bucket, tree, disk, where, state):
+def test_reading_commands_need_no_disk_space(s3once, s3, s3_wire, bucket, tree, disk, where, state):
     target, marks = f"s3://{bucket}", ("--marks", f"sqlite:{disk}/marks.db")
     push = ("push", *marks, tree, target)
     assert s3once(*push).code == 0

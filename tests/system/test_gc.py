@@ -212,7 +212,7 @@ def test_live_upload_stays(s3once, s3, bucket, tree, marks, s3_wire):
 
 
 @SQLITE
-def test_what_gc_could_not_abort_stays_as_old_as_it_was(s3once, s3, bucket, tree, marks, killed, s3_wire):
+def test_upload_that_gc_could_not_abort_keeps_its_age(s3once, s3, bucket, tree, marks, killed, s3_wire):
     """So that the same command does it the next time, and no other --keep-uploads is needed; also if it was killed."""
     row = killed()
     marks.change(row, "at", int(row["at"]) - 30 * DAY)

@@ -63,7 +63,7 @@ def test_locks_take_strongly_consistent_replicas(s3once, table, wire):
     assert run.code == 0 and "replicas" not in run.err, run
 
 
-def test_who_may_not_describe_the_table_is_told_what_is_not_known(s3once, table, wire):
+def test_denied_describe_table_is_warned_of(s3once, table, wire):
     s3once.environment["S3ONCE_LOCKS"] = f"dynamodb:{table}"
     assert s3once("lock", "init").code == 0
     wire.add(faults.answer(400, "AccessDeniedException"), "DescribeTable", times=None)

@@ -345,7 +345,7 @@ def test_interrupted_tail_keeps_its_range(s3once, s3, s3_wire, bucket, tmp_path)
     assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"three\n"])
 
 
-def test_what_was_cut_just_now_is_not_looked_for(s3once, s3, s3_wire, bucket, tmp_path):
+def test_object_of_a_new_piece_is_not_checked_for(s3once, s3, s3_wire, bucket, tmp_path):
     """Under other suffixes there may be what an earlier run knew of: the log's first piece, and one that a run has begun. Each costs five requests."""
     logs = logs_of(tmp_path, app_log=b"one\n")
 

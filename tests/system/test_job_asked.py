@@ -121,7 +121,7 @@ def test_a_question_makes_no_marks(s3once, s3, bucket, jobs, tree):
     assert not list(s3once.state.rglob("*.db"))
 
 
-def test_what_the_command_line_says_wins(s3once, bucket, nginx, tmp_path):
+def test_command_line_wins_over_the_job(s3once, bucket, nginx, tmp_path):
     run = s3once("status", "--job", "nginx", "--marks", f"sqlite:{tmp_path}/other.db")
     assert run.code == 3 and "there are no marks at" in run.err, run
     run = s3once("status", "--job", "nginx", f"s3://{bucket}/web1/sub")

@@ -221,8 +221,8 @@ def test_contradictions_with_the_command_line(s3once, job, tree):
     assert run.code == 2 and errors(run) == ["run: unknown option '--no-such'; see s3once run --help"]
 
 
-def test_what_a_run_would_refuse_has_its_line(s3once, job, tree):
-    """They warn of everything that push checks when a run begins."""
+def test_fault_of_a_job_file_names_its_line(s3once, job, tree):
+    """Also one that push finds only when a run begins."""
     path = job("key", f"source = {tree}\ntarget = s3://bucket/p\nkey = {{pth}}\n")
     assert errors(s3once("run", "key")) == [f"{path}:3: --key has no field {{pth}}; did you mean {{path}}?"]
     job("key", f"source = {tree}\ntarget = s3://bucket/p\nfollow = yes\ndelete-after = 7d\n")
@@ -295,7 +295,7 @@ def test_list_as_a_pattern(s3once, bucket, job, tree):
     assert "note: --exclude *.gz, *.tmp matches nothing: check the pattern, and give each pattern an option of its own\n" in s3once("run", "one").err
 
 
-def test_what_a_variable_says_wrong_is_told_of_the_variable(s3once, job, tree):
+def test_fault_of_a_variable_names_the_variable(s3once, job, tree):
     path = job("one", f"source = {tree}\ntarget = s3://bucket/p\n")
     run = s3once("run", "one", env={"S3ONCE_KEY": "{pth}"})
     assert run.code == 2 and errors(run) == [f"{path}: S3ONCE_KEY has no field {{pth}}; did you mean {{path}}?"], run

@@ -422,7 +422,7 @@ def reaper(request):
     prctl(is_subreaper, 0, 0, 0, 0)
 
 
-def test_what_a_lost_command_has_started_may_end_in_good_order(s3once, local, tmp_path, reaper):
+def test_children_of_a_lost_command_may_end_by_themselves(s3once, local, tmp_path, reaper):
     """It gets SIGTERM as well, and all of --kill-after, although the command itself ends at once."""
     child = f"trap 'touch {tmp_path}/asked; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; touch {tmp_path}/done; exit' TERM; touch {tmp_path}/ready"
     script = f"({child}; while :; do sleep 0.02; done) & while [ ! -e {tmp_path}/ready ]; do sleep 0.02; done; exec sleep 60"
@@ -597,7 +597,7 @@ def test_a_handle_that_cannot_be_printed_is_no_lock(s3once, local):
         assert s3once("lock", "status", "k").code == 0
 
 
-def test_what_cannot_be_printed_is_said(s3once, local):
+def test_failed_output_is_reported(s3once, local):
     """Whatever value errno has when the program ends."""
     assert s3once("lock", "acquire", "--lease", "1m", "held").code == 0
     for words, code in (["run", "--json", "k", "--", "true"], FAILED), (["list", "--json"], 1), (["status", "k"], 1), (["status", "held"], 4):

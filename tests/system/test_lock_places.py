@@ -130,7 +130,7 @@ def damage(path):
 
 @pytest.mark.parametrize("fault", BAD_FILES)
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file of another user needs root")
-def test_what_is_wrong_with_a_file_is_said_of_locks_too(s3once, tmp_path, fault):
+def test_faults_of_an_sqlite_file_are_named_for_locks_too(s3once, tmp_path, fault):
     """A file may hold locks or marks: no sentence proposes what only one of them has."""
     make, words = BAD_FILES[fault]
     make(tmp_path / "locks.db")

@@ -231,7 +231,7 @@ WHOLE = {
 }
 
 
-def test_what_cannot_be_read_is_held(s3once, locks):
+def test_unreadable_row_counts_as_held(s3once, locks):
     """Ten ways to be damaged: none is ever stale, status says what is wrong, nothing is changed."""
     rows = MALFORMED[locks.dialect]
     if locks.dialect == "python":

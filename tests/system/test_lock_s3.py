@@ -91,7 +91,7 @@ def test_real_servers_that_are_refused(s3once, s3, bucket, place):
     assert run.code == 3 and "two hosts could hold one lock" in run.err, run
 
 
-def test_what_locks_in_s3_do_not_have(s3once, place):
+def test_options_that_s3_lacks_are_refused(s3once, place):
     for options, words in (
         (["--dialect", "go"], "no dialect but java"),
         (["--dialect", "dlm"], "no dialect but java"),

@@ -44,7 +44,7 @@ def versioned(s3, bucket):
 
 @pytest.mark.real_s3
 @pytest.mark.parametrize("marks", [pytest.param("sqlite", marks=pytest.mark.smoke), "dynamodb"], indirect=True)
-def test_what_was_uploaded_and_what_was_there(s3once, s3, bucket, marks, tmp_path):
+def test_uploaded_and_existing_objects_are_told_apart(s3once, s3, bucket, marks, tmp_path):
     """Each line is what boto3 sees of the object, and says whether this run has sent it."""
     versioned(s3, bucket)
     tree = make_tree(tmp_path / "tree", {"a": b"one", "ü b/c%": b"", "large": 6 * MIB})
@@ -203,7 +203,7 @@ def test_lists_that_other_programs_check(s3once, s3, bucket, tmp_path):
     assert s3once("manifest", f"s3://{bucket}/r").out.splitlines() == [summary(run)["manifest"]]
 
 
-def test_what_a_list_cannot_have(s3once, s3, bucket, tmp_path):
+def test_list_names_each_bad_input(s3once, s3, bucket, tmp_path):
     """Each bad input is a sentence: what is missing is left out with exit 1, what is damaged ends it, what is not there is said."""
     tree = make_tree(tmp_path / "tree", {"a": b"one", "b": b"two"})
     key = summary(push(s3once, tree, bucket))["manifest"]

@@ -112,7 +112,7 @@ def test_young_files_wait(s3once, bucket, metrics, tmp_path):
     assert found["last_run_files", "waiting"] == 2 and found["oldest_unshipped_timestamp_seconds",] == now - 3600
 
 
-def test_what_failed_in_the_scan_waits(s3once, bucket, metrics, tmp_path):
+def test_files_that_failed_in_the_scan_count_as_unshipped(s3once, bucket, metrics, tmp_path):
     """A name that cannot be a key is not shipped either."""
     tree = make_tree(tmp_path / "tree", {"a": 10})
     name = os.fsencode(tree) + b"/\xff"

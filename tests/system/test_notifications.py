@@ -139,7 +139,7 @@ def test_very_many_failures_are_counted(s3once, bucket, receiver, tmp_path):
         (("--max-transfer", "1"), "{bucket}", 6, "/log", None),
     ],
 )
-def test_what_an_exit_status_means(s3once, bucket, receiver, tmp_path, options, target, code, ending, command):
+def test_exit_status_decides_the_notification(s3once, bucket, receiver, tmp_path, options, target, code, ending, command):
     tree = make_tree(tmp_path / "tree", {f"{i}": 10_000 for i in range(200)})
     say = [f"--on-{word}=printf {word} > '{tmp_path}/said'" for word in ("success", "failure")]
     target = f"s3://{target.format(bucket=bucket)}"

@@ -41,7 +41,7 @@ def test_every_installed_file_is_in_one_package(tmp_path):
     assert installed == set(packages)
 
 
-def test_what_tells_the_commit_is_there_for_a_build():
+def test_build_can_find_its_commit():
     """Without git, a package built from a clone would say "commit unknown"."""
     assert re.search(r"^ git,$", (DEBIAN / "control").read_text(), re.MULTILINE)
     assert "BuildRequires:  git-core\n" in (REPOSITORY / "packaging" / "s3once.spec").read_text()

@@ -272,7 +272,7 @@ def test_a_second_suffix_is_noted(s3once, s3, bucket, tmp_path, key, options, ou
     assert (note in run.err) == is_noted, run
 
 
-def test_what_is_there_already_is_seen_before_the_command_is_started(s3once, s3, bucket, producer):
+def test_existing_object_is_found_before_the_command_starts(s3once, s3, bucket, producer):
     s3.client.put_object(Bucket=bucket, Key="db.dump", Body=b"somebody else's")
     run = s3once(*pushed(bucket), *producer("printf mine"))
     assert run.code == 1 and "exists with unknown content: " in run.err and producer.starts() == 0, run
@@ -346,8 +346,8 @@ def test_a_kill_before_the_end_keeps_nothing(s3once, s3, bucket, producer, tmp_p
     assert run.code == 0 and s3.get(bucket, "db.dump") == b"whole" and producer.starts() == 2, run
 
 
-def test_what_is_not_ours_is_not_taken_for_what_was_kept(s3once, s3, bucket, producer, tmp_path):
-    """A link, a pipe that nobody writes to, or a file to which another name leads, where the output would be in a folder of others."""
+def test_foreign_file_in_the_spool_is_not_uploaded(s3once, s3, bucket, producer, tmp_path):
+    """In a folder of others: a link, a pipe without a writer, or a file with a second name, in place of the kept output."""
     spool = tmp_path / "spool"
     spool.mkdir()
     words = producer("printf x")[1:]
@@ -457,7 +457,7 @@ def test_a_full_disk(s3once, s3, bucket, producer, tmp_path):
         subprocess.run(["umount", spool], check=True)
 
 
-def test_what_makes_no_sense_is_refused(s3once, bucket):
+def test_contradictory_options_are_refused(s3once, bucket):
     for options in (["--min-age", "1m"], ["--if-changed", "replace"], ["--delete-after"], ["--rotated"], ["--exclude", "x"], ["--key", "{name}"]):
         for line in (from_stdin(bucket, *options), (*pushed(bucket, *options), "--", "true")):
             run = s3once(*line)

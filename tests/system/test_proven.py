@@ -22,7 +22,7 @@ def tree(tmp_path):
 
 
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
-def test_what_is_in_s3_and_what_is_not(s3once, target, marks, tree):
+def test_files_in_s3_and_missing_ones_are_told_apart(s3once, target, marks, tree):
     assert s3once("push", tree, target, "--part-size", "5MiB").code == 0
     run = s3once("proven", "--source", tree, tree / "a", tree / "d" / "b", tree / "large", target)
     assert run.code == 0 and run.out.splitlines() == [f"in S3: {tree}/{name} -> {target}/{name}" for name in ("a", "d/b", "large")], run
@@ -100,7 +100,7 @@ def test_s3_is_asked(s3once, s3, bucket, target, marks, tree):
 
 
 @sqlite
-def test_what_cannot_be_known(s3once, s3_wire, target, marks, tree, tmp_path):
+def test_file_that_cannot_be_checked_is_not_proven(s3once, s3_wire, target, marks, tree, tmp_path):
     assert s3once("push", tree, target).code == 0
     (tree / "link").symlink_to("a")
     for path in (tree / "missing", tree / "link", tmp_path / "missing"):

@@ -410,7 +410,7 @@ def test_copy_made_in_s3_of_the_same_content_is_adopted(s3once, server, place, m
 
 
 @EVERYWHERE
-def test_what_was_sent_for_this_key_is_ours(request, s3once, server, place, marks, tmp_path):
+def test_object_sent_for_this_key_is_ours(request, s3once, server, place, marks, tmp_path):
     """Also if it was put there once more: its metadata say for which key it was sent."""
     s3, wire = server
     tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
@@ -628,7 +628,7 @@ def test_another_time_and_a_content_that_nothing_can_be_said_of(s3once, s3, buck
     assert run.code == 1 and counts(run) == {"refused": 1}, run
 
 
-def test_what_size_and_time_do_not_show_is_not_seen(s3once, bucket, marks, tmp_path):
+def test_changes_without_a_trace_in_size_and_time_go_unnoticed(s3once, bucket, marks, tmp_path):
     """As documented: neither other content with the same size and time, nor an object deleted after it was done."""
     tree = make_tree(tmp_path / "tree", {"file": b"old", "deleted": b"x"})
     assert s3once("push", tree, f"s3://{bucket}/p").code == 0

@@ -54,7 +54,7 @@ def test_encryption_that_was_ignored_is_a_failure(s3once, s3, wire, bucket, tmp_
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_is_there_in_clear_is_not_adopted_as_encrypted(s3once, s3, bucket, tmp_path, size):
+def test_plain_object_is_not_adopted_as_encrypted(s3once, s3, bucket, tmp_path, size):
     tree = make_tree(tmp_path / "tree", {"file": SIZES[size]})
     assert push(s3once, tree, bucket).code == 0
     run = push(s3once, tree, bucket, "--sse", "aws:kms", "--marks", f"sqlite:{tmp_path}/other.db")

@@ -198,7 +198,7 @@ def grants(s3, bucket, key):
     return {(grant["Permission"], grant["Grantee"].get("URI") or grant["Grantee"]["ID"]) for grant in found}
 
 
-def test_what_no_server_here_keeps(s3once, s3, s3_wire, bucket, tmp_path):
+def test_settings_that_no_server_here_keeps_are_sent(s3once, s3, s3_wire, bucket, tmp_path):
     """Refused by this server, but sent as botocore sends it."""
     groups = ("aes", "dsse")
     rules = rules_file(tmp_path, *groups)

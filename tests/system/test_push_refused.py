@@ -39,7 +39,7 @@ def test_one_denied_key_fails_alone(s3once, s3, s3_wire, bucket, tmp_path, concu
     assert len(errors(run)) == 1 and "a.exe: bucket" in errors(run)[0] and "(AccessDenied, " in errors(run)[0], run
 
 
-def test_what_is_under_way_is_finished_before_the_set_up_is_blamed(s3once, s3, s3_wire, bucket, tmp_path):
+def test_uploads_under_way_finish_before_the_set_up_is_blamed(s3once, s3, s3_wire, bucket, tmp_path):
     """More are denied at once than a run ends for, while the first that S3 takes is on its way still."""
     tree = logs(tmp_path / "tree", 2 * SEVERAL, **{f"a{number:02}.exe": 100 for number in range(2 * SEVERAL)})
     s3_wire.add(DENIED, "PutObject", where=lambda record: record.operation.key.endswith(".exe"), times=None)

@@ -51,7 +51,7 @@ def test_filters(s3once, s3, bucket, tmp_path, rules, left):
     assert keys_after(s3once, s3, bucket, *rules, tree) == {f"p/{name}" for name in left}
 
 
-def test_what_patterns_leave_out_is_counted_and_named(s3once, s3, bucket, tmp_path):
+def test_excluded_files_are_counted_and_named(s3once, s3, bucket, tmp_path):
     """A folder that they leave out whole counts as one."""
     tree = make_tree(tmp_path / "tree", dict.fromkeys(["a.log", "a.tmp", ".git/x/y", ".git/z", "d/b.tmp"], 3))
     rules = ("--exclude", ".git", "--exclude", "*.tmp")

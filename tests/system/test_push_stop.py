@@ -36,7 +36,7 @@ def stop(run, sig):
 @pytest.mark.threaded
 @pytest.mark.parametrize("sig, code", SIGNALS)
 @BOTH
-def test_what_is_under_way_is_finished(s3once, s3, s3_wire, bucket, marks, tmp_path, sig, code):
+def test_uploads_under_way_are_finished(s3once, s3, s3_wire, bucket, marks, tmp_path, sig, code):
     tree = small_tree(tmp_path)
     command = ("push", tree, f"s3://{bucket}/p", "--concurrency", "2", "--json")
     rules = [s3_wire.add(faults.hold_request, "PutObject", nth=nth) for nth in (5, 5)]
@@ -85,7 +85,7 @@ def test_marks_that_do_not_answer_are_not_waited_for(s3once, s3, bucket, dynamod
 
 
 @BOTH
-def test_what_does_not_end_within_the_grace_is_abandoned(s3once, s3, s3_wire, bucket, marks, tmp_path):
+def test_upload_is_abandoned_after_the_grace(s3once, s3, s3_wire, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"large": 21 * MIB, "small": 10})
     command = ("push", tree, f"s3://{bucket}/p", "--part-size", "5MiB", "--concurrency", "2", "--json")
     put = s3_wire.add(faults.hang, "PutObject")

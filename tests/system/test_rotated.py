@@ -132,7 +132,7 @@ def test_two_logs_with_one_key(s3once, s3, bucket, tmp_path, key, content, remed
 
 
 @pytest.mark.parametrize("options", [[], ["--live"]], ids=["rotated", "live"])
-def test_what_rests_is_sent_whatever_it_is_called(s3once, s3, bucket, tmp_path, options):
+def test_log_at_rest_is_sent_under_any_name(s3once, s3, bucket, tmp_path, options):
     """Once, also if it is compressed later; but the live file waits, however long it rests."""
     folder = make_tree(tmp_path / "tree", {name: gzip.compress(name.encode()) if name.endswith(".gz") else f"{name}\n".encode() for name in NAMES})
     make_tree(folder, {"app.log": b"live\n", "current": b"live, too\n"})

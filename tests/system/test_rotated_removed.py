@@ -48,7 +48,7 @@ def test_removed_once_uploaded(s3once, s3, bucket, marks, tmp_path):
 
 
 @sqlite
-def test_what_has_only_rested_stays(s3once, s3, bucket, marks, tmp_path):
+def test_log_that_has_only_rested_stays(s3once, s3, bucket, marks, tmp_path):
     """Its writer may be quiet, and go on with it. Once there is a newer log, it is removed."""
     tree = make_tree(tmp_path / "tree", {"binlog.000001": b"one\n", "binlog.000002": b"two\n"})
     for number, path in enumerate(sorted(tree.iterdir())):

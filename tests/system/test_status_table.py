@@ -102,6 +102,6 @@ def test_a_reader_that_goes_ends_it(s3once, s3, bucket, tree):
     (["--depth", "0", "s3://b"], "--depth: '0' is too small: at least 1"),
     (["--watch=1ms", "s3://b"], "--watch: '1ms' is too small: at least 100ms"),
 ])  # fmt: skip
-def test_what_makes_no_sense(s3once, words, sentence):
+def test_contradictory_options_are_refused(s3once, words, sentence):
     run = s3once("status", *words)
     assert (run.code, run.out, run.err) == (2, "", f"s3once: error: status: {sentence}\n"), run

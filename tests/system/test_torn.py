@@ -204,7 +204,7 @@ def test_a_file_system_that_tells_another_time_each_time(s3once, s3, bucket, mar
 
 
 @fuse
-def test_what_differs_at_each_reading(s3once, s3, bucket, marks, tmp_path):
+def test_file_that_differs_at_each_reading_fails(s3once, s3, bucket, marks, tmp_path):
     fake = Fake(b"x" * 1000)
     fake.on_read = lambda fake: setattr(fake, "content", os.urandom(1000))
     with FuseTree(tmp_path / "mount", {"f": fake}) as tree:

@@ -169,8 +169,8 @@ def test_a_listing_that_fails_is_no_difference(s3once, s3, s3_wire, bucket, tree
     assert run.code == 3 and run.out == "" and "error: verify: after 9 attempts: the connection to " in run.err, run
 
 
-def test_what_a_run_leaves_is_looked_at_by_the_next(s3once, s3, s3_wire, bucket, tmp_path):
-    """Several threads have objects when S3 fails: the next run goes on before the first that was left."""
+def test_verify_continues_where_the_last_one_stopped(s3once, s3, s3_wire, bucket, tmp_path):
+    """Several threads are checking objects when S3 fails: the next run continues with the first unchecked one."""
     tree = make_tree(tmp_path / "tree", {f"{number:02}": b"x" for number in range(60)})
     url = f"s3://{bucket}/p"
     assert s3once("push", tree, url).code == 0
@@ -331,7 +331,7 @@ def test_lines_come_in_the_order_of_the_keys(s3once, s3, bucket, tmp_path):
         assert run.code == 1 and len(keys) == (130 if options else 30) and keys == sorted(keys), run
 
 
-def test_what_was_never_sent_is_not_whole(s3once, s3, s3_wire, bucket, tmp_path):
+def test_file_that_was_never_sent_is_reported(s3once, s3, s3_wire, bucket, tmp_path):
     """A failed upload, and one whose uploader was killed: the bucket lacks both files."""
     tree = make_tree(tmp_path / "tree", {"done": b"1", "failed": b"2", "killed": b"3"})
     url = f"s3://{bucket}/p"

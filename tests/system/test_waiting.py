@@ -72,7 +72,7 @@ def test_a_live_log_without_a_whole_line(s3once, s3, bucket, tmp_path):
     assert run.code == 0 and run.out + run.err == "", run
 
 
-def test_what_waits_for_more_than_a_day_is_a_warning(s3once, s3, bucket, old_log):
+def test_waiting_for_more_than_a_day_is_a_warning(s3once, s3, bucket, old_log):
     """On standard error also with -q, with what to do; before that, -q says nothing."""
     target = f"s3://{bucket}/p"
     said = f"warning: 1 file has been waiting for 3 days (may still be written to): {old_log}/app.log; --live sends its lines before it is rotated\n"

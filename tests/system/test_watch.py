@@ -30,7 +30,7 @@ def summaries(running):
 # --- files
 
 
-def test_what_rests_is_uploaded(watched, s3, bucket):
+def test_file_at_rest_is_uploaded(watched, s3, bucket):
     """Files that are there, that come, in folders that come, and that are renamed into place; without another full scan."""
     make_tree(watched.tree, {"before": 5})
     os.utime(watched.tree / "before", (1, 1))
@@ -90,7 +90,7 @@ def test_a_pass_looks_at_touched_files_alone(watched, s3, bucket):
 
 
 @pytest.mark.full
-def test_what_is_written_waits(watched, s3, bucket):
+def test_file_being_written_waits(watched, s3, bucket):
     """During its writes it is not even checked, since a pass costs requests."""
     watched.write(min_age="2s", json="no")
     gaps, over = [], threading.Event()
@@ -536,7 +536,7 @@ def test_idle_it_asks_nobody(watched, s3_proxy, bucket):
 
 
 @pytest.mark.parametrize("line", ["dry-run = yes", "files-from = -", "reupload = yes", "bucket = new", "bucket = same\nbucket-id-object = id", "manifest = yes", "compare-content = yes"])
-def test_what_is_for_a_single_run(watched, line):
+def test_options_for_a_single_run_are_refused(watched, line):
     watched.write(line)
     run = watched.s3once("watch", watched.file)
     assert run.code == 2 and f"job: {line.split()[0]} is for a single run" in run.err, run

@@ -225,7 +225,7 @@ def test_clients_that_never_end(watched, port):
     assert watched.stop().code == 0
 
 
-def test_what_was_known_before(watched, port, tmp_path):
+def test_last_success_survives_a_failing_start(watched, port, tmp_path):
     """The last success is that of the file, after a start that fails."""
     watched.write("metrics = watch.prom", metrics_listen=f"[::1]:{port}")
     (tmp_path / "watch.prom").write_text(f's3once_last_success_timestamp_seconds{{job="job",target="s3://{watched.bucket}/p"}} 5\n')

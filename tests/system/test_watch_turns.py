@@ -153,7 +153,7 @@ def test_parts_are_not_sent_again(watched, s3, s3_wire, bucket):
     s3.assert_same(watched.tree, bucket, "p")
 
 
-def test_what_fails_is_told_once(watched, s3once, s3, s3_wire, bucket):
+def test_failed_file_is_reported_once(watched, s3once, s3, s3_wire, bucket):
     """The full scan has failed when it is over, and not each time that it gave way; -v says that it did."""
     watched.write("concurrency = 2", json="no", metrics=watched.folder / "watch.prom")
     names = [f"bulk/{i:03}" for i in range(BULK)]
