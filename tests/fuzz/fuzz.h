@@ -1,6 +1,6 @@
-/* What every target shares. A target is one function: it reads bytes as the program would, and
- * aborts where something that must hold for all input does not. libFuzzer calls it (-Dfuzzers=true,
- * with clang); in every other build standalone.c does, with each file of the target's corpus. */
+/* Shared by all targets. A target is one function: it reads bytes as the program would, and aborts
+ * if a property that must hold for all input does not. libFuzzer calls it (-Dfuzzers=true, with
+ * clang). In every other build, standalone.c calls it with each file of the target's corpus. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

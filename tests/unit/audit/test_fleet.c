@@ -1,4 +1,4 @@
-/* What is said of a job, by its row, the session that it names, and the time. */
+/* The state of a job, as derived from its row, the session in the row, and the time. */
 #include "audit.h"
 #include "audit/fleet.h"
 #include "base/clock.h"
@@ -317,7 +317,7 @@ static void test_machines(void)
 	put_machine(&audit, "e/2/k", 300, 400, 400, "");
 	put_machine(&audit, "f/1/j", 100, 200, 100, "open");
 	put_machine(&audit, "f/2/j", 300, 400, 400, "");
-	/* Of a machine nothing is known. */
+	/* The machine is unknown. */
 	put_machine(&audit, "g//j", 100, 200, 100, "");
 	put_machine(&audit, "g/2/j", 300, 400, 400, "");
 	CHECK_INT(fleet_walk(audit.conn, 0, note_machine, said, &audit.problem), OUTCOME_OK);

@@ -1,5 +1,4 @@
-/* What gc does to a mark and to the upload that it records. The S3 server is a script; the marks
- * are real. */
+/* gc on a mark and the upload that it records. The S3 server is a script; the marks are real. */
 #include "audit.h"
 #include "audit/forget.h"
 #include "base/clock.h"

@@ -546,7 +546,7 @@ static void then_it_is_abd(struct audit *audit)
 	audit->before_get = now_it_is_abd;
 }
 
-/* What is read again for a mark that has changed counts again. */
+/* An object that is checked again for a changed mark counts again. */
 static void test_bytes_of_two_downloads(void)
 {
 	const struct script_step steps[] = {
@@ -682,8 +682,8 @@ static void test_out_of_reach(void)
 	end(&f);
 }
 
-/* Of tasks that are left, the least key counts, whichever is left first, and of all keys the one up
- * to which the run has come. */
+/* Of the unfinished tasks, the one with the least key counts, in any order, and of all keys the one
+ * that the run has reached. */
 static void test_tasks_that_are_left(const char *merged, const char *after)
 {
 	struct fixture f;
@@ -706,7 +706,7 @@ static void test_tasks_that_are_left(const char *merged, const char *after)
 	end(&f);
 }
 
-/* Of several reasons to end, the first one is told. */
+/* The first of several reasons to end is reported. */
 static void test_first_reason(void)
 {
 	struct fixture f;

@@ -864,7 +864,7 @@ static void test_address(void)
 	end(&f);
 }
 
-/* Where nobody listens, an empty quota does not make the last attempts late ones. */
+/* If no server listens, an empty quota does not make the last attempts late. */
 static void test_down_with_an_empty_quota(void)
 {
 	struct fixture f;
@@ -945,8 +945,8 @@ static void test_borrowed_connections(void)
 	end(&f);
 }
 
-/* What a call leaves behind: no wait of the run's clock, all tokens of the quota if it has
- * succeeded, and whether the service counts as one that takes requests. An answer of a cache counts
+/* Effects of a call that last: no wait on the run's clock, all tokens of the quota if it has
+ * succeeded, and whether the service counts as one that accepts requests. A cached reply counts
  * only where no cache may answer. */
 static void test_end_of_a_call(void)
 {

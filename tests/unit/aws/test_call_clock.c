@@ -180,7 +180,7 @@ static void test_throttled(void)
 			return;
 		f.accepts_others = accepts_others;
 		f.reply_takes_s = PATIENCE_S - 20;
-		/* What was accepted before the call began does not count. */
+		/* Requests accepted before the call began do not count. */
 		atomic_store(&f.service->pace.success_ns, 1);
 		const struct call_limits limits = {.patience_ms = PATIENCE_S * 1000, .attempts = 1};
 		CHECK_INT(perform(&f, limits, &problem),
@@ -298,7 +298,7 @@ static void test_rest_of_patience(void)
 	end(&f);
 }
 
-/* That the service is down is said once for all calls, and so is that it answers again. */
+/* An outage of the service is reported once for all calls, and so is its end. */
 static void test_down(void)
 {
 	static const char *const replies[] = {OK_REPLY, OK_REPLY, OK_REPLY};

@@ -307,7 +307,7 @@ static const struct row agents[] = {
 	{.variables = {"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI=@evil.example/"},
 		.error = -EINVAL,
 		.problem = "begin with a slash"},
-	/* What is configured and does not work is an error, and no other source is tried. */
+	/* A configured source that does not work is an error, and no other source is tried. */
 	{.variables = {AGENT, IMDS},
 		.replies = {SCRIPT_REPLY("403", "", "{\"message\":\"not you\"}")},
 		.error = -EBADMSG,

@@ -1,5 +1,5 @@
-/* What a chain does with a refusal by a server: it looks for other credentials where there may be
- * some, pauses where they may still come, and gives up where they cannot. */
+/* A chain after a refusal by a server: it loads other credentials if there may be some, pauses if
+ * they may still come, and gives up otherwise. */
 #include "../check.h"
 #include "../store/sqlite_scratch.h"
 #include "aws/call.h"
@@ -53,7 +53,7 @@ static unsigned get(struct credentials_chain *chain, int error, const char *key)
 	return generation;
 }
 
-/* What a refusal leads to, by what is known. */
+/* The reaction to a refusal, by the known facts. */
 static const struct {
 	bool in_environment; /* the credentials are there, and not in a file */
 	bool is_accepted;    /* a server has accepted them before */
@@ -74,8 +74,8 @@ static const struct {
 	{false, true, true, false, "", true, -ENODATA, ""},
 	/* The environment never changes. */
 	{true, true, true, false, NULL, false, 0, "env"},
-	/* Who says no without a reason may mean something else: keys that do not expire are good,
-	 * and others were loaded a moment ago. */
+	/* A refusal without a reason may have another cause: keys that do not expire are good, and
+	   others were loaded a moment ago. */
 	{false, true, false, false, "other", false, 0, "first"},
 	{false, true, false, true, "other", false, 0, "first"},
 };
@@ -149,7 +149,7 @@ static bool always(void *arg)
 	return true;
 }
 
-/* Whoever waits for credentials may be stopped. */
+/* A wait for credentials can be stopped. */
 static void test_given_up(void)
 {
 	const struct call_limits over = {.abandon = always};

@@ -27,7 +27,7 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
 	return result;
 }
 
-/* What the program of the profile prints from now on. life_s 0: they never expire. */
+/* Sets the output of the profile's program. life_s 0: the credentials never expire. */
 static void write_keys(const char *key, int64_t life_s)
 {
 	char until[21] = "";
@@ -446,7 +446,7 @@ static void test_files(void)
 		if (!good)
 			fprintf(stderr, "	write %zu\n", i);
 	}
-	/* What cannot be read changes nothing for the keys that never expire. */
+	/* An unreadable source changes nothing for keys that never expire. */
 	log_set_sink(note_line, &lines);
 	CHECK_INT(unlink("shared"), 0);
 	pass_s(3);

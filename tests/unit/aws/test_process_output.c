@@ -49,7 +49,7 @@ int main(void)
 	CHECK_INT(run("yes error >&2 & echo out; sleep 0.2; kill $!", 20000, false).error, 0);
 	CHECK_INT(run("exec sleep 60", 200, false).error, -ETIMEDOUT);
 	CHECK_INT(run("exec sleep 60", 20000, true).error, -ECANCELED);
-	/* What it leaves behind does not keep us. */
+	/* Processes that it leaves behind do not delay us. */
 	uint64_t begun_ns = clock_boot_ns();
 	CHECK_STRING(run("sleep 15 & echo out", 20000, false).out, "out\n");
 	CHECK(clock_boot_ns() - begun_ns < 10 * NS_PER_S);

@@ -256,7 +256,7 @@ static void check_errors(void)
 	check_refused(&(struct aws_options){0}, -EINVAL, "cannot read /tmp");
 }
 
-/* What is too long is not taken for a lack of memory. */
+/* A value that is too long is not reported as lack of memory. */
 static void check_too_long(void)
 {
 	static char name[100001], url[sizeof name + 32], config[sizeof url + 32];

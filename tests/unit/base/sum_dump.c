@@ -86,7 +86,7 @@ static void do_portable(unsigned kind, const unsigned char *bytes, size_t n)
 	sink += crc_add_portable((enum checksum)kind, sink, bytes, n);
 }
 
-/* Of this thread alone: others may keep the processor busy. */
+/* CPU time of this thread alone, since other processes may keep the processor busy. */
 static double cpu_s(void)
 {
 	struct timespec now;

@@ -17,7 +17,7 @@ static struct sums sum(const char *bytes, unsigned kinds)
 	return sums;
 }
 
-/* Of "123456789": the published check values, and sha1sum, sha256sum, md5sum. */
+/* Checksums of "123456789": the published check values, and those of sha1sum, sha256sum, md5sum. */
 static const struct {
 	const char *name, *hex, *base64;
 } rows[CHECKSUMS] = {

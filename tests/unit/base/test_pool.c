@@ -66,7 +66,7 @@ static void test_each_item_is_worked_on_once(void)
 	pool_end(&work.pool);
 }
 
-/* What was added until then is still worked on. */
+/* Tasks added before that are still done. */
 static void test_a_worker_closes_the_queue(void)
 {
 	struct work work = {.items = ITEMS * ITEMS, .enough = 10};

@@ -3,7 +3,7 @@
 #include "base/thread.h"
 #include "base/wait_until.h"
 
-/* What two threads share. */
+/* Shared by two threads. */
 struct place {
 	uv_mutex_t mutex;
 	uv_cond_t told;
@@ -71,7 +71,7 @@ static void test_abandoned(struct place *place)
 			  .arg = place),
 		WAIT_ABANDONED);
 	CHECK_INT(place->asked, 1);
-	/* What is met while it is asked counts. */
+	/* A condition that becomes true while it is tested counts. */
 	CHECK_INT(wait_until(place->asked == 2, .cond = &place->told, .mutex = &place->mutex,
 			  .abandon = stop, .arg = place),
 		WAIT_MET);

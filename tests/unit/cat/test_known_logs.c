@@ -62,7 +62,7 @@ static void test_what_may_repeat(void)
 	CHECK(may_repeat(&known, 5, 12, "t")); /* marks that were restored from a copy */
 	CHECK(!may_repeat(&known, 9, 12, "other"));
 	known_logs_clear(&known);
-	/* Of a log whose beginning is not looked at. */
+	/* The beginning of the log is not read. */
 	add(&known, NULL, 5, 9, "t");
 	CHECK(may_repeat(&known, 0, 12, "other"));
 	CHECK(!may_repeat(&known, 0, 5, "other"));

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <zlib.h>
 
-/* What was printed, with '$' for each newline, and what was said of the objects. */
+/* The printed output, with '$' for each newline, and the messages about objects. */
 struct printed {
 	char lines[4000], said[4000];
 	struct log_cat cat;
@@ -265,8 +265,7 @@ static void test_proofs(void)
 		{CONTENT(SHA256_TWO), "e", false},
 		{"", "5bbf5a52328e7439ae6e719dfe712200", true},
 		{"", "5bbf5a52328e7439ae6e719dfe712201", false},
-		/* What s3once has sent counts before S3's own checksum, and this before the rest.
-		 */
+		/* A checksum sent by s3once counts before S3's own, and that before the others. */
 		{"x-amz-meta-s3once-sums: crc32c:AAAAAA==\r\nx-amz-checksum-crc32c: ojecDQ==\r\n",
 			"e", false},
 		{"x-amz-checksum-crc32c: ojecDQ==\r\n" CONTENT(SHA256_TWO),
@@ -456,7 +455,7 @@ static void test_long_repetition(void)
 					  "are not repeated\n");
 }
 
-/* What an object that is not selected lacks is not said. */
+/* Gaps beside objects that are not selected are not reported. */
 static void test_gap_before(void)
 {
 	static const struct object list[] = {

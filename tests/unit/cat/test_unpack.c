@@ -66,7 +66,7 @@ int main(void)
 	}
 	CHECK_INT(unpack_all("", 0, 10), 0);
 	CHECK_INT(n_got, 0);
-	/* Whoever takes the bytes can end it. */
+	/* The consumer of the bytes can end it. */
 	stops_with = -EPIPE;
 	CHECK_INT(unpack_all(packed, PACKED, 10), -EPIPE);
 	CHECK_INT(unpack_all(like, 30, 10), -EPIPE);

@@ -1,5 +1,5 @@
-/* Whose value of an option a job has: that of the command line, of its file or of the environment.
- * Also its variables, its errors, and what a command about it takes from it. */
+/* The source of an option's value in a job: the command line, its file or the environment. Also its
+ * variables, its errors, and the values that a command about the job takes from it. */
 #include "../check.h"
 #include "base/log.h"
 #include "cli/job/job.h"
@@ -103,8 +103,8 @@ static void test_precedence(void)
 	}
 }
 
-/* Of a list and of settings all count: the environment's first, then the file's, then the words'.
- */
+/* Values of lists and settings add up: first those of the environment, then those of the file, then
+ * those of the command line. */
 static void test_lists(void)
 {
 	static const char *const patterns[] = {"e", "f1", "f2", "w"}, *const values[] = {
@@ -191,7 +191,7 @@ static void test_errors(void)
 	}
 }
 
-/* What the variables of the unit are during a run of the job, and when they are there. */
+/* The unit's variables during a run of the job, and when they are set. */
 static void test_variables(void)
 {
 	struct job job;

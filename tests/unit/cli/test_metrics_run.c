@@ -193,7 +193,7 @@ static bool test_kept(const struct row *row, const char *job, bool has_file)
 	if (has_file) {
 		CHECK_INT(replace_file(path, text.data, text.len, 0600, REPLACE_UNSYNCED), 0);
 		metrics_clear(&metrics);
-		/* That it says else is older than the file. */
+		/* Its other value is older than the file. */
 		add_time(&metrics, "success", labels, 9);
 		add_time(&metrics, "oldest", labels, 9);
 	}

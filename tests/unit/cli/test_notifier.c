@@ -27,7 +27,7 @@ void uv_sleep(unsigned ms)
 	slept_ms += ms;
 }
 
-/* What the fake child does, and what it was asked for. */
+/* The behaviour of the fake child, and its recorded arguments. */
 static struct {
 	int error, status, signal;
 	bool hangs; /* until a signal comes for us */
@@ -198,7 +198,7 @@ static void test_end(void)
 	free(push);
 }
 
-/* Nobody is told whom the options do not name, and a command that fails is a warning. */
+/* Only targets named by options are notified, and a failed command is a warning. */
 static void test_commands(void)
 {
 	static const struct {

@@ -43,7 +43,7 @@ static const struct option options[] = {
 static const struct option_group groups[] = {{"Group", options}, {NULL}};
 static const struct option_conflict conflicts[] = {{"flag", "count", "choose one"}, {NULL}};
 
-/* What options_parse says of these words; operands are joined by '|'. */
+/* The result of options_parse for these words; operands are joined by '|'. */
 struct parsed {
 	int r;
 	struct values values;

@@ -88,7 +88,7 @@ static void test_a_reader_that_stands_still(void)
 	close(reader);
 }
 
-/* Who asks need not ask again later. */
+/* A caller that asks now need not ask later. */
 static void test_a_reader_that_is_gone(void)
 {
 	struct output output;

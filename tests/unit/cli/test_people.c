@@ -1,5 +1,5 @@
-/* What people read of a run: which events are printed, how often alike errors are, and the summary.
- */
+/* The messages of a run for people: which events are printed, how often similar errors are, and the
+ * summary. */
 #include "../check.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -241,7 +241,7 @@ static void test_said(void)
 				     "2 error: f: why\n");
 		people_clear(&people);
 	}
-	/* Of the errors alone, the next pass says them again once they are forgotten. */
+	/* Once the errors are forgotten, the next pass reports them again. */
 	text_reset(&told);
 	struct people people = {
 		.options = &plain, .printed_warnings = &said, .printed_errors = &told};

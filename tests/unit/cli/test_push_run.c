@@ -59,7 +59,7 @@ static const struct row {
 	{"notified of a failure", 1, 1, "begin end1 ", "n"},
 	{"notified of a run that never began", 0, 2, "event end2 ", "n", .new_error = -EINVAL},
 	{"notified of a dry run", 0, 0, "", "nd"},
-	/* What was lost so far is told, and what is lost later is not. */
+	/* Earlier losses are reported, and later ones are not. */
 	{"notified of lost output", 0, 1, "begin event end1 ", "n", .is_lost = true,
 		.is_lost_late = true},
 	{"notified before output was lost", 0, 1, "begin end0 ", "n", .is_lost_late = true},

@@ -73,7 +73,7 @@ static const struct {
 	{"cr", 0, 0, 0, 0, false, false, 0},
 	{"crT", 0, 0, 0, 0, false, false, -SIGTERM},
 	{"cIr", 0, 0, 1, SIGINT, false, false, 0},
-	/* What was ignored stays so. */
+	/* Ignored signals stay ignored. */
 	{"ibI", 0, 0, 0, 0, false, false, 0},
 	{"hbH", 0, 0, 0, 0, false, false, 0},
 	{"hbT", 1, 0, 1, SIGTERM, false, false, 0},

@@ -128,7 +128,7 @@ static void test_unfinished(void)
 	}
 }
 
-/* Who holds claims, and the history of one mark. */
+/* The holders of claims, and the history of one mark. */
 static void test_claims(void)
 {
 	const struct session_info open = {.is_open = true,

@@ -81,7 +81,7 @@ static void check_option(
 	}
 	push_options_clear(&by_variable);
 	push_options_clear(&by_option);
-	/* What the command line has given is not touched. */
+	/* Values from the command line are not changed. */
 	memset(set, 0, sizeof set);
 	push_options_init(&by_variable);
 	set[match.index] = SET_IN_WORDS;

@@ -19,8 +19,8 @@
 static char folder[] = "/tmp/test_watch_events.XXXXXX", conf[64];
 static struct text touched = {.max = 1 << 16}, said = {.max = 1 << 16};
 
-/* What the kernel does besides: the queue has overflowed, it allows no more watches, each folder is
- * gone when it is to be watched, and its file system is NFS. */
+/* Other events of the kernel: the queue overflows, no more watches are allowed, each folder is gone
+ * by the time it is to be watched, or its file system is NFS. */
 static bool overflows, is_full, has_no_inotify, is_gone, is_remote;
 
 /* The next four are in place of libc's. */
@@ -177,7 +177,7 @@ static void test_files(void)
 	move("a/sub/f", "a/sub/f2");
 	CHECK_INT(unlink(in_folder("a/g")), 0);
 	check_touched(&f, true, "a/g a/sub/f2 ");
-	/* Of a SOURCE that is a file, no other file counts. */
+	/* If a SOURCE is a file, other files do not count. */
 	write_file("one/other");
 	write_file("one/f");
 	check_touched(&f, true, "one/f ");
@@ -200,8 +200,8 @@ static void test_new_folders(void)
 	write_file("a/x/y/f");
 	check_touched(&f, true, "a/x/y/f ");
 	CHECK_INT(watch_folders_count(f.folders), 8);
-	/* What is moved away is not watched any more, and under another name it is watched as that.
-	 */
+	/* A folder that is moved away is no longer watched, and one that is moved in is watched
+	 * under its new name. */
 	move("a/x", "elsewhere/x");
 	check_touched(&f, true, "");
 	CHECK_INT(watch_folders_count(f.folders), 6);
@@ -293,7 +293,7 @@ static void test_overflow(void)
 	end(&f);
 }
 
-/* That the kernel allows no more watches, or none at all, is reported once while it lasts. */
+/* A refusal of more watches, or of all, is reported once while it lasts. */
 static void test_limits(void)
 {
 	static const struct {

@@ -25,8 +25,8 @@ struct reading {
 static const struct scenario {
 	const char *name;
 	size_t n; /* jobs, which are called a, b and c */
-	/* What happens in each pass: '-' nothing, T SIGTERM, I SIGINT, H SIGHUP, D two SIGTERM, '?'
-	 * it asks whether others want their turn. */
+	/* The event in each pass: '-' nothing, T SIGTERM, I SIGINT, H SIGHUP, D two SIGTERM, '?' a
+	 * check whether other jobs want their turn. */
 	const char *passes;
 	/* NAME VERSION of what was read, "!": it was wrong; "~": freed. A pass is NAME VERSION and
 	 * the number of passes before. A drain is in brackets, with its seconds; a server in <>.
@@ -261,7 +261,7 @@ void metrics_server_set(struct metrics_server *server, const char *text)
 {
 	(void)server;
 	CHECK(strstr(text, "s3once_watch_passes_total") != NULL);
-	/* What the last pass of a job has counted stays, also when its file was read again. */
+	/* The counts of a job's last pass stay, even if its file was read again. */
 	CHECK_INT(strstr(text, of_pass.name) != NULL, shared->passes > 0);
 }
 

@@ -16,7 +16,7 @@
 static char folder[] = "/tmp/test_watched_pass.XXXXXX";
 static char tree[64], conf[64];
 
-/* What the fake run does, and what it was asked for. */
+/* The behaviour of the fake run, and its recorded options. */
 static struct {
 	int code;
 	bool gives_way;
@@ -121,8 +121,8 @@ static bool pass(struct watched *watched, int code, bool gives_way, const char *
 	return CHECK_STRING(asked.over, over);
 }
 
-/* What follows from each exit status: of a pass over all files, and of one over some of them after
- * a pass over all that has failed. */
+/* The effect of each exit status: of a pass over all files, and of a pass over some files after a
+ * pass over all that has failed. */
 static void test_exit_status(void)
 {
 	static const struct {
@@ -353,7 +353,7 @@ static void test_drain(void)
 	}
 }
 
-/* Who wants a turn. */
+/* The jobs that want a turn. */
 enum { NOBODY, OTHERS, RESTED };
 
 /* A run that stores something every so many seconds. */

@@ -70,7 +70,7 @@ static bool has_line(const struct script_request *request, const char *line)
 	return request->head && strcasestr(request->head, line);
 }
 
-/* What goes over the wire, one request after the other on one connection. */
+/* The bytes on the wire, one request after the other on one connection. */
 static void test_requests(void)
 {
 	struct script_step steps[] = {
@@ -703,7 +703,8 @@ static void test_proxy_refuses(void)
 	script_clear(&server);
 }
 
-/* What a host asks of itself, as for the credentials of its instance, goes to no proxy. */
+/* Requests to the host's own services, such as for the credentials of its instance, use no proxy.
+ */
 static void test_without_proxy(void)
 {
 	struct script_step steps[] = {{OK_REPLY, .close = true}};

@@ -37,7 +37,7 @@ static void test_light_ciphers_go_first(void)
 	SSL_CTX_free(context);
 }
 
-/* Whoever reads the server's key later cannot read what was sent before. */
+/* A later theft of the server's key does not reveal earlier traffic. */
 static void test_a_key_for_each_session_goes_before_a_light_cipher(void)
 {
 	SSL_CTX *context = context_of(NULL, "ECDHE-RSA-AES256-GCM-SHA384:AES128-GCM-SHA256");

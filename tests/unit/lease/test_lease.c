@@ -325,7 +325,7 @@ static void test_patience_with_short_leases(void)
 	}
 }
 
-/* Whoever releases the row has to know both versions that it may have. */
+/* The caller that releases the row needs both versions that it may have. */
 static void test_versions(void)
 {
 	const char *pending;

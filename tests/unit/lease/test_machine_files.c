@@ -142,7 +142,7 @@ static struct ids ids_now(void)
 	return ids;
 }
 
-/* What becomes another id if one file has another value, or is absent. */
+/* The id changes if one file has another value, or is absent. */
 static void test_values(void)
 {
 	static const struct {
@@ -251,7 +251,7 @@ static void test_errors(void)
 	CHECK_STRING(ids_now().id, "");
 }
 
-/* Of more cards than there is room for, the first ones are kept, each of them whole. */
+/* If there are too many cards, the first ones are kept, each of them whole. */
 static void test_many_cards(void)
 {
 	put_machine();

@@ -1,4 +1,4 @@
-/* What is seen of more rows than are remembered: each dead one still comes to its end. */
+/* With more rows than can be remembered, each dead one is still recognised in the end. */
 #include "base/clock.h"
 #include "check.h"
 #include "lease/observer.h"
@@ -53,7 +53,8 @@ static void test_what_stands_still_is_kept(void)
 		0);
 }
 
-/* What is over is not kept, and a time that this boot has not reached is not believed. */
+/* Observations of ended rows are dropped, and a time that this boot has not reached is not
+ * believed. */
 static void test_what_is_kept_in_a_file(void)
 {
 	static const char *const names[] = {"00000000000000000000000000000001",

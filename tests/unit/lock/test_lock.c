@@ -127,7 +127,7 @@ static void test_data(void)
 	s3once_locks_free(a);
 }
 
-/* What no row has room for is the caller's fault, and not the service's. */
+/* A row that is too large is the caller's fault, and not the service's. */
 static void test_too_much_data(void)
 {
 	enum { DATA = 256 << 10, ATTRIBUTES = 64 << 10 };
@@ -224,7 +224,8 @@ static void test_reentrant_and_slots(void)
 	s3once_locks_free(a);
 }
 
-/* Whoever holds a lock once more holds it only while the lease lasts: another one may have it. */
+/* A reentrant holder holds a lock only while the lease lasts, since another client may have taken
+ * it. */
 static void test_reentrant_after_the_lease(void)
 {
 	struct s3once_locks *a =
@@ -346,8 +347,8 @@ static void test_ensure(void)
 	s3once_locks_free(a);
 }
 
-/* What one process acquired, others renew and release; a dead one's lock is taken over by programs
- * that each look once. */
+/* Other processes renew and release a lock that one has acquired. A dead process's lock is taken
+ * over by programs that each look once. */
 static void test_handles_and_observations(void)
 {
 	const struct s3once_locks_options options = {
@@ -451,7 +452,7 @@ static void write_old(const char *path, time_t age_s)
 	close(fd);
 }
 
-/* What is kept of locks that nobody has asked for any more goes, once a day; nothing else does. */
+/* Observations of locks that are no longer used are deleted once a day, and nothing else is. */
 static void test_old_observations_are_removed(void)
 {
 	const time_t day_s = 24 * 3600;
@@ -510,7 +511,7 @@ static void test_look_and_break(void)
 	s3once_locks_free(a);
 }
 
-/* Whoever releases a lock that another holds by now has lost it, also if nothing has told so. */
+/* A client that releases a lock held by another has lost it, even if no event has reported that. */
 static void test_release_of_anothers(void)
 {
 	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){.manual = 1});

@@ -1,5 +1,5 @@
-/* What a client of locks makes of its options: the times of its leases on both sides of each limit,
- * how its rows are released, where its tokens come from, and the names of its keys. */
+/* The options of a client of locks: the times of its leases on both sides of each limit, the way
+ * its rows are released, the source of its tokens, and the names of its keys. */
 #include "../check.h"
 #include "base/clock.h"
 #include "lock/lock_client.h"
@@ -203,7 +203,7 @@ static void test_names(void)
 			good &= CHECK_STRING(locks->table.sk_name, names[i].is_sort);
 			good &= CHECK_INT(
 				locks->table.sk_is_number, names[i].dialect == S3ONCE_LOCK_DLM);
-			/* Nobody but the lock writes its keys. */
+			/* Only the lock itself writes its keys. */
 			good &= CHECK(lock_reserves_attribute(locks, names[i].is_key));
 			good &= CHECK(!names[i].is_sort ||
 				      lock_reserves_attribute(locks, names[i].is_sort));

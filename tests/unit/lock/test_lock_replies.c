@@ -367,7 +367,7 @@ static const struct {
 	{"2", bob_counts, 0, false, ""},
 	{"", bob_takes_it, -EBUSY, false, "bob"},
 	{"2", bob_takes_it, -EBUSY, false, "bob"},
-	/* What may have been written is released again, so that nobody waits for it. */
+	/* A row that may have been written is released again, so that no client waits for it. */
 	{"l", NULL, -EIO, true, ""},
 	{"x", NULL, -EIO, true, ""},
 	{".x", NULL, -EIO, true, ""},
@@ -535,7 +535,7 @@ static void test_refused_requests(void)
 	end();
 }
 
-/* What a table can have is not what a file can. */
+/* A table and a file have different features. */
 static const struct {
 	enum s3once_lock_dialect dialect;
 	const char *sort_name, *key, *sort;
@@ -716,7 +716,7 @@ static int note_data(void *arg, const struct s3once_lock_info *info)
 	return 0;
 }
 
-/* What an earlier heartbeat without an answer has written is not taken for the data. */
+/* The write of an earlier heartbeat without a reply is not mistaken for the data. */
 static void test_data_after_an_unclear_heartbeat(void)
 {
 	static const char *const plans[] = {"lxx", "xxx", "lll"};
@@ -1116,7 +1116,7 @@ static void test_closing(void)
 	}
 }
 
-/* What was released before is not released again, and no release takes longer than the end may. */
+/* A released lock is not released again, and no release takes longer than the limit for the end. */
 static void test_closing_in_short_time(void)
 {
 	begin();

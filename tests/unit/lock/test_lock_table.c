@@ -130,7 +130,7 @@ static const struct {
 	{S3ONCE_LOCK_JAVA, NULL, {TABLE(REPLICA)}, 0, 0, "Desc", "eu-west-1"},
 	{S3ONCE_LOCK_JAVA, NULL, {DENIED}, -EIO, 0, "Desc", ""},
 	{S3ONCE_LOCK_PYTHON, NULL, {TABLE("")}, -EIO, 0, "Desc", "is not one for these locks"},
-	/* That client copies what it does not know, and would let new rows expire. */
+	/* That client copies unknown attributes, and would let new rows expire. */
 	{S3ONCE_LOCK_GO, "gone", {NULL}, -EINVAL, 0, "", "no time to live in a go table"},
 };
 

@@ -1,4 +1,4 @@
-/* What is written is read back, and anybody's bytes are a sentence at most. */
+/* A manifest is read back as it was written, and foreign bytes cause a sentence at most. */
 #include "../check.h"
 #include "manifest/manifest_entry.h"
 #include "manifest/manifest_file.h"
@@ -90,7 +90,7 @@ static void test_fields(void)
 	free(line);
 }
 
-/* Of the checksums of one kind, that of the whole object stays; what was computed replaces it. */
+/* Of the checksums of one kind, that of the whole object stays, and a computed one replaces it. */
 static void test_checksums(void)
 {
 	static const struct version both = {.sum = "sha256:"

@@ -18,7 +18,7 @@ static struct bucket_row read_again(enum outcome wanted)
 	return row;
 }
 
-/* What another version, or a person, sets in the row. */
+/* Values that another version, or a person, sets in the row. */
 static enum outcome change_row(const char *name, enum value_type type, const char *value)
 {
 	const struct change change = {.name = name, .type = type, .value = value};
@@ -66,7 +66,8 @@ static void test_damaged_rows_are_refused(void)
 	read_again(OUTCOME_SETUP);
 }
 
-/* Of two that have read one row, the second to write is told what the first has written. */
+/* Of two clients that have read one row, the second to write gets the row that the first has
+ * written. */
 static void test_one_write_of_a_version(void)
 {
 	struct bucket_row first = read_again(OUTCOME_OK), second = first, seen;
@@ -125,7 +126,7 @@ static void test_written_by_an_earlier_try(void)
 
 #define DAYS (24 * 3600)
 
-/* What doctor has found out, a while ago, of a server that may be another by now. */
+/* doctor's findings from a while ago, about a server that may have been replaced. */
 static const struct {
 	const char *honours, *server;
 	int64_t age_s;

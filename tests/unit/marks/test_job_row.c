@@ -217,7 +217,7 @@ static void test_room_after_a_skipped_row(struct store_conn *conn)
 	CHECK_INT(queries.max_items[1], 1);
 }
 
-/* What a later version or somebody else has written. */
+/* Rows written by a later version or another program. */
 static void test_strange_row(struct store_conn *conn)
 {
 	struct item item = {0}, present = {0};

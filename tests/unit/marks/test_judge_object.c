@@ -1,5 +1,5 @@
-/* What an object is to a file: every row of the table, and what is next to it. What it is to a
- * mark: a checksum that both have decides, then the etag; of the content, every sum that the mark
+/* The judgement of an object for a file: every row of the table, and the next step. For a mark: a
+ * checksum that both have decides, then the etag; for the content, every checksum that the mark
  * has. */
 #include "../check.h"
 #include "marks/judge_object.h"
@@ -44,12 +44,12 @@ static const struct row rows[] = {
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NO_SUMS, .in_parts = true, .own_claim = true},
 	{JUDGED_EARLIER, PROOF_NO, OURS, NO_SUMS},
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NO_SUMS, .own_claim = true},
-	/* What was done before. */
+	/* The version done before. */
 	{JUDGED_EARLIER, PROOF_NO, NOBODY, .was_done = true},
 	{JUDGED_EARLIER, PROOF_UNKNOWN, NOBODY, .was_done = true},
 	{JUDGED_REPLACED, PROOF_NO, OURS, NOT_AS_STORED, .replaces = true},
 	{JUDGED_REPLACED, PROOF_UNKNOWN, OURS, AS_STORED, .replaces = true},
-	/* What others uploaded stays, unless all may be replaced. */
+	/* Objects of other clients stay, unless all may be replaced. */
 	{JUDGED_EARLIER, PROOF_NO, NOBODY, .was_done = true, .replaces = true},
 	{JUDGED_EARLIER, PROOF_NO, OTHER_TABLE, AS_STORED, .was_done = true, .replaces = true},
 	{JUDGED_FOREIGN, PROOF_NO, A_COPY, AS_STORED, .replaces = true},
@@ -74,7 +74,7 @@ static const struct row rows[] = {
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED, CONTENT, "another"},
 	{JUDGED_FOREIGN, PROOF_NO, OURS, AS_STORED, CONTENT, "another", "", ".gz"},
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED, .its_content = CONTENT},
-	/* What came through a pipe is known by its key. */
+	/* The input of a pipe is recognised by its key. */
 	{JUDGED_THE_CONTENT, PROOF_NO, OURS, AS_STORED, .is_piped = true},
 	{JUDGED_THE_CONTENT, PROOF_NO, OURS, AS_STORED, .is_piped = true, .suffix = ".gz",
 		.its_suffix = ".gz"},
@@ -266,7 +266,7 @@ static void test_etags_of_parts(void)
 			fprintf(stderr, "\t%s\n", etags[i].etag);
 }
 
-/* Of a file that was compressed, the content and the object have sizes and sums of their own. */
+/* The content of a compressed file and its object have their own sizes and checksums. */
 static void test_what_is_kept(void)
 {
 	struct version version = {.size = 9, .sum = SUM, .etag = ZERO_MD5, .object_bytes = 4};

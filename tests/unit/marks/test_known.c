@@ -1,4 +1,4 @@
-/* What is known of rising keys, on a real store whose requests are counted. */
+/* Known marks for rising keys, on a real store whose requests are counted. */
 #include "../check.h"
 #include "marks/known.h"
 #include <errno.h>

@@ -868,7 +868,8 @@ static void check_upload(const struct mark_ref *ref, const char *id)
 	mark_clear(&mark);
 }
 
-/* What a mark names of an upload goes only with the upload, and comes only after the one before. */
+/* The upload in a mark is removed only with the whole upload, and recorded only after the one
+ * before. */
 static void test_upload_of_a_mark(struct store_conn *conn)
 {
 	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);

@@ -1,4 +1,4 @@
-/* What proves an upload, and what does not. */
+/* Proof of an upload, and lack of it. */
 #include "../check.h"
 #include "base/text.h"
 #include "marks/judge_object.h"

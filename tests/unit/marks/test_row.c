@@ -30,7 +30,7 @@ static int read_one(const char *name, enum value_type type, const char *value, s
 	return error;
 }
 
-/* What does not fit, or is of another type, leaves the field as it was. */
+/* A value that is too long, or of another type, leaves the field unchanged. */
 static void test_read(void)
 {
 	struct thing thing = {.name = "was", .id = "it", .number = 7, .size = 8};

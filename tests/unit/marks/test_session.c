@@ -183,7 +183,7 @@ static const struct case_of_another {
 	{"01", {"open", "1", 1}, end, true, "ended"},
 	{"02", {"open", "1", 1}, beat, false, "open"},
 	{"03", {"open", "1", 1}, sweep, true, ""},
-	/* Nobody knows when these end. */
+	/* The end of these is unknown. */
 	{"04", {"open", "", 1}, NULL, false, "open"},
 	{"05", {"open", "1", 0}, NULL, false, "open"},
 	{"06", {"open", "1", -1}, NULL, false, "open"},
@@ -291,7 +291,7 @@ static void test_begun_by_a_request_that_came_twice(void)
 	session_close(other, own);
 }
 
-/* What somebody does to our row ends the session, whose reason says what it was. */
+/* A change of our row by another program ends the session, with a reason that says what it was. */
 static const struct {
 	void (*happens)(struct store_conn *conn, struct item_key key);
 	const char *reason, *state;
@@ -531,7 +531,7 @@ static void test_many(void)
 	CHECK_STRING(infos[2].version, "9");
 }
 
-/* What was seen last of another session, without a request. */
+/* The last observation of another session, without a request. */
 static void test_recall(void)
 {
 	struct session *session = session_of(false, LEASE_NS);

@@ -274,8 +274,8 @@ static void test_asks(void)
 	}
 }
 
-/* Of many marks, the four that were changed last are among those asked about, wherever their keys
- * are, since a lifecycle rule deletes the oldest objects first. The sentence names three. */
+/* Among many marks, the four that were changed last are checked, wherever their keys are, since a
+ * lifecycle rule deletes the oldest objects first. The sentence names three. */
 static void test_newest_samples(void)
 {
 	static const unsigned newest[] = {3, 6, 20, 59};

@@ -289,8 +289,8 @@ static void test_content_type(void)
 	s3_headers_free(headers);
 }
 
-/* What the server refuses is one checksum. Others are sent, as for an upload that was begun with
- * one. A look at an object asks for its checksum and names none, so it is not asked again. */
+/* The server refuses one checksum, and others are sent, as for an upload that was begun with one. A
+ * HEAD requests any checksum and names none, so it is not repeated. */
 static void test_only_the_refused_checksum(void)
 {
 	static const char refused[] =
@@ -632,7 +632,7 @@ static void test_a_list_that_stands_still(void)
 	script_s3_end(&f);
 }
 
-/* What is known of AWS need not be learned. */
+/* Facts known about AWS need not be learnt. */
 static void test_aws(void)
 {
 	const struct script_step steps[] = {
@@ -883,7 +883,7 @@ static void test_headers_by_name(void)
 	s3_headers_free(headers);
 }
 
-/* What goes out with each checksum: on PutObject, and on the steps of a multipart upload. */
+/* The headers of each checksum: on PutObject, and on the steps of a multipart upload. */
 static void check_headers(enum checksum kind, const char *value, const char *type)
 {
 	static const char created[] = SCRIPT_REPLY("200", "",

@@ -1,5 +1,5 @@
-/* What an answer of S3 means for the caller: which refusals are none, which lead to another
- * request, and what is learned from them for later ones. */
+/* The meaning of S3's replies to the caller: which refusals are none, which lead to another
+ * request, and what is learnt for later requests. */
 #include "s3/s3_request.h"
 #include "script_s3.h"
 
@@ -117,8 +117,8 @@ static void test_bucket(void)
 	}
 }
 
-/* Where S3 echoes no checksum, an MD5 is the proof. A checksum may trail the body only where the
- * body is not signed and the server knows both. */
+/* If S3 echoes no checksum, an MD5 is the proof. A checksum may trail the body only if the body is
+ * not signed and the server knows both. */
 static void test_what_is_computed(void)
 {
 	static const struct {
@@ -275,8 +275,8 @@ static void test_redirects(void)
 	}
 }
 
-/* What is not understood was an answer all the same, and asking again would not help. The bytes of
- * an object are no error, whatever they say. */
+/* A reply that is not understood is still a reply, and repeating the request would not help. The
+ * bytes of an object are no error, whatever they are. */
 static void test_small(void)
 {
 	static const struct {
@@ -306,7 +306,7 @@ static void test_small(void)
 	}
 }
 
-/* What is not known of the tags is asked for once, and only where it is wanted. */
+/* If it is unknown whether tags are kept, that is checked once, and only if it matters. */
 static void test_kept(void)
 {
 	enum { TAG = 1U << S3_SETTING_TAG, OTHER = 1U << (S3_SETTING_TAG + 1) };

@@ -103,7 +103,7 @@ static void check_hostile(void)
 	CHECK(id == NULL);
 }
 
-/* What would take long to read, or much memory: at the limit, and one more. */
+/* Replies that would take long to read, or much memory: at the limit, and one beyond. */
 static void check_limits(void)
 {
 	for (int more = 0; more < 2; more++) {
@@ -339,7 +339,7 @@ static void check_etags(void)
 	CHECK_STRING(etag, "");
 }
 
-/* What is not understood is left out, and the rest is read. */
+/* Unknown elements are skipped, and the rest is read. */
 static void check_sums(void)
 {
 	static const struct {

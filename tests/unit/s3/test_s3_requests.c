@@ -57,7 +57,7 @@ static struct drawn draw(void)
 	return d;
 }
 
-/* What the request has to have of this header; NULL: it has to lack it. */
+/* The required value of this header in the request; NULL: the header must be absent. */
 static bool check_header(
 	const struct script_request *request, const char *name, bool has_it, const char *value)
 {

@@ -56,7 +56,7 @@ static void test_collisions(void)
 		"problem x: two files have the key x: t/1/x and t/2/x" REMEDY
 		"problem x: two files have the key x: t/1/x and t/2/x" REMEDY
 		"problem x: two files have the key x: t/2/x and t/3/x" REMEDY "file y\n");
-	/* What is left alone today would take the key tomorrow. */
+	/* A file skipped today would take the key tomorrow. */
 	options.min_age_ms = 100000;
 	options.now_wall_ns = 2000000000 * INT64_C(1000000000);
 	set_mtime("t/1/x", 1999999999);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What the shell makes of the plain content, the file $P. */
+/* A shell command applied to the plain content, the file $P. */
 struct row {
 	const char *command;
 	bool is_plain; /* its id is that of $P; else that of its own bytes */

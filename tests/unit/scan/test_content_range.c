@@ -9,7 +9,7 @@
 
 #define PLAIN_BYTES 200000 /* several readings */
 
-/* What the shell makes of the plain content, the file "plain". */
+/* A shell command applied to the plain content, the file "plain". */
 static const char *const commands[] = {
 	"cat plain",
 	"gzip -c plain",

@@ -104,7 +104,7 @@ static void test_copies(void)
 		{"echo a >x.log-20260101; echo l >x.log",
 			"rm x.log-*; printf 'a\\nb\\n' | gzip >x.log-20260101.gz",
 			"+x.log-20260101.gz@2=b$ | x.log-20260101.gz@0=a$ | x.log@0=l$"},
-		/* Of equal logs, the time or the moment in the name shows which one it is. */
+		/* For equal logs, the time or the moment in the name shows which one it is. */
 		{"echo a >x.log.1; touch -d @1000 x.log.1", "gzip x.log.1", "x.log.1.gz=(packed)"},
 		{"echo a >x.log; touch -d @1000 x.log", "gzip x.log; mv x.log.gz x.log.1.gz",
 			"x.log.1.gz=(packed)"},
@@ -140,7 +140,7 @@ static void test_copies(void)
 		{"echo a >x.log.1; gzip x.log.1; touch -d @1000 x.log.1.gz",
 			"zcat x* | xz >x.log.1.xz; rm x*.gz; touch -d @900 x.log.1.xz",
 			"x.log.1.xz=(packed)"},
-		/* Of equal logs, one has the same time. */
+		/* One of the equal logs has the same time. */
 		{"echo a >x.log.1; cp x.log.1 x.log.2; touch -d @1000 x.log.1; touch -d @900 x.log.2",
 			"gzip x*", "x.log.1.gz=(packed) | x.log.2.gz=(packed)"},
 		/* Two files with the same log are one log, unless their times differ. */

@@ -144,7 +144,7 @@ static void test_earlier_version(void)
 	unlink("cache.db");
 }
 
-/* What is not an id is not taken for one. */
+/* Other bytes are not mistaken for an id. */
 static void test_damaged_row(void)
 {
 	const struct identity_file file = {NULL, {.bytes = "abc", .n = 3}, 5, 1};

@@ -302,7 +302,7 @@ static void test_undone(void)
 	unlink("rows.db");
 }
 
-/* What is lost goes first, since a new row may be of its file; what is unchanged stays. */
+/* Lost logs go first, since a new row may be about the same file. Unchanged ones stay. */
 static void test_order_of_changes(void)
 {
 	struct log_rows *rows = open_as(SCOPE, 100, false);

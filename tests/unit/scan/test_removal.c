@@ -358,8 +358,8 @@ static void replace_folder(void)
 	make_file("t/" REMOVAL_FOLDER "/f", FOREIGN);
 }
 
-/* Where the proven content is, or is with what was added; or where the system call went that
- * removed it, which is then the file's end. */
+/* The place of the proven content, perhaps with additions; or the end of a file whose removing
+ * system call succeeded. */
 static bool anywhere(const char *content)
 {
 	static const char aside[] = "t/" REMOVAL_FOLDER "/f";
@@ -431,7 +431,7 @@ static void test_disturbed(const struct disturbance *d, bool leases)
 	has_leases = true;
 }
 
-/* Somebody opens the file for writing, and waits for the lease. */
+/* A program opens the file for writing, and waits for the lease. */
 static void ask_the_lease_back(void)
 {
 	const char *const places[] = {"t/f", "t/" REMOVAL_FOLDER "/f"};
@@ -443,8 +443,8 @@ static void ask_the_lease_back(void)
 	}
 }
 
-/* What would be written through that descriptor would be gone with the file. So it is kept,
- * whenever the lease is asked back before the very call that removes the file. */
+/* Bytes written through that descriptor would be gone with the file. So the file is kept, even if
+ * the lease is broken just before the call that removes it. */
 static void test_lease_is_asked_back(void)
 {
 	struct problem problem = {0};
@@ -641,7 +641,8 @@ static void test_recovery_is_refused(void)
 	end(&removal);
 }
 
-/* What is said of a file that the system does not let go. It is under its name afterwards. */
+/* The message about a file that the system refuses to remove. Afterwards the file has its name
+ * again. */
 static void test_refused(void)
 {
 	static const struct {
@@ -701,7 +702,7 @@ static void test_refused(void)
 	end(&removal);
 }
 
-/* Somebody writes to the file that we have put aside, and another file takes its name. */
+/* A program writes to the file that was put aside, and another file takes its name. */
 static void write_and_replace(void)
 {
 	const int fd = open("t/" REMOVAL_FOLDER "/f", O_WRONLY | O_APPEND);

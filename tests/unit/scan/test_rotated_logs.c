@@ -3,7 +3,7 @@
 #include "runs.h"
 #include <fcntl.h>
 
-/* What a run finds in a folder that a command has made. */
+/* The logs that a run finds in a folder made by a command. */
 static void test_kinds(void)
 {
 	static const struct {
@@ -27,7 +27,7 @@ static void test_kinds(void)
 		/* An index may be that of a log that is written beside others. */
 		{"echo a >x-1.log; echo b >x-2.log", "x-1.log (live) | x-2.log (live)"},
 		{"echo a >x-1.log; touch -d '25 hours ago' x*", "?x-1.log=a$"},
-		/* What is compressed is finished, but not while it is made. */
+		/* A compressed log is finished, but not during its compression. */
 		{"echo a | gzip >x.log.gz", "x.log.gz=(packed)"},
 		{"echo a >x.log.1; touch -d @1000 x.log.1; gzip -c x.log.1 >x.log.1.gz",
 			"x.log.1.gz (compressing) | x.log.1=a$"},

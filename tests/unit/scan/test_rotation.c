@@ -8,7 +8,7 @@
 static const char *const t_source[] = {"t"};
 static const char old_lines[] = "a line that was there before\n";
 
-/* What happens at one of the moments at which the scan asks whether it is over. */
+/* The event at one of the moments at which the scan checks whether to stop. */
 static struct {
 	unsigned at, moment;
 	void (*happens)(void);
@@ -186,7 +186,7 @@ int main(void)
 	test_at_any_moment(&options, create);
 	test_at_any_moment(&options, copytruncate);
 	test_rows_at_any_moment(&options);
-	/* What was copied a moment ago is too young. */
+	/* A log copied a moment ago is too young. */
 	options.min_age_ms = 3600 * 1000;
 	options.now_wall_ns = clock_wall_ns();
 	test_at_any_moment(&options, copytruncate);

@@ -1,5 +1,5 @@
-/* What two listings of rotated logs show: whether they agree, which files are live, and what is
- * known of each version of a file. */
+/* Two listings of rotated logs: whether they agree, which files are live, and the knowledge about
+ * each version of a file. */
 #include "../check.h"
 #include "base/clock.h"
 #include "scan/rotated/rotation_table.h"
@@ -165,7 +165,7 @@ static void test_later_files(void)
 	options.min_age_ms = 0;
 }
 
-/* What is known is known of exactly one version of a file, under any name. */
+/* The knowledge is about exactly one version of a file, under any name. */
 static void test_known(void)
 {
 	const struct listed file = {"x.log.1", 5, 1000, 7}, renamed = {"x.log.2", 5, 1000, 7},

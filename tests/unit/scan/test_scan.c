@@ -1,5 +1,5 @@
-/* What a scan says of its SOURCEs and of single files, and how their files and folders are opened
- * later. */
+/* The results of a scan for its SOURCEs and single files, and the later opening of their files and
+ * folders. */
 #include "scan/removal.h"
 #include "tree.h"
 

@@ -289,7 +289,7 @@ static void test_from_the_future(void)
 	}
 }
 
-/* Of several reasons to wait, the first one counts. */
+/* The first of several reasons to wait counts. */
 static void test_first_reason_to_wait(void)
 {
 	struct scan_entry entry = {.kind = SCAN_FILE};
@@ -378,7 +378,7 @@ static void test_filtered(void)
 	tree_end();
 }
 
-/* What is left out of an upload still has an entry where the files are accounted for. */
+/* A skipped file still has an entry if files are accounted for. */
 static void test_accounts_for_all(void)
 {
 	static const char *const paths[] = {

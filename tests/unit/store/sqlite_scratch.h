@@ -1,4 +1,4 @@
-/* What tests of the SQLite store share: a folder of their own, and short calls. */
+/* Shared by tests of the SQLite store: a folder of their own, and short calls. */
 #pragma once
 #include "../check.h"
 #include "store/store.h"

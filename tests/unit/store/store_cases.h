@@ -3,7 +3,7 @@
 #include "../check.h"
 #include "store/store.h"
 
-/* Where a case plays: an open store, a connection, and partitions of its own. */
+/* The environment of a case: an open store, a connection, and partitions of its own. */
 struct scene {
 	struct store *store;
 	struct store_conn *conn;

@@ -63,7 +63,7 @@ static void put_replaces_all(struct scene *scene)
 {
 	struct item first = item_of("first", "1"), second = item_of("second", "2"), present = {0};
 
-	/* What is put so never leaves in a batch, whose names are the program's own. */
+	/* Such a put never goes into a batch, whose names are the program's own. */
 	CHECK_INT(item_set_string(&second, "a name with spaces, \"quotes\" and \xc3\xa9", "x"), 0);
 	CHECK_OUTCOME(put_if(scene, "k", &first, NULL, 0, &present), OUTCOME_OK);
 	CHECK_OUTCOME(put_if(scene, "k", &second, NULL, 0, &present), OUTCOME_OK);

@@ -6,7 +6,7 @@
 
 #define SEEN_MAX 3000
 
-/* What a visitor was given, in order. */
+/* The items that a visitor received, in order. */
 struct seen {
 	const struct scene *scene;
 	char *keys[SEEN_MAX];

@@ -238,7 +238,7 @@ static void test_batches(void)
 	}
 }
 
-/* Nobody wants the item of this refusal. */
+/* The caller does not want the item of this refusal. */
 static void test_refused_without_an_item(void)
 {
 	static const char *const replies[] = {ANSWERS(REFUSED "," DONE), NULL};

@@ -35,8 +35,7 @@ static const struct row {
 	{"0", 0, OUTCOME_OK, 1},
 	{"444444440", 0, OUTCOME_OK, 9},
 	{"4444444440", 0, OUTCOME_THROTTLED, 9},
-	/* That a key is answered begins the count again, and that there are more keys than before
-	 * does not. */
+	/* A reply for a key restarts the count, and a growing number of keys does not. */
 	{"4444333322210", 0, OUTCOME_OK, 13},
 	{"44444443333330", 0, OUTCOME_OK, 14},
 	{"3333333334444444", 0, OUTCOME_THROTTLED, 10},

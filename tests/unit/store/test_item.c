@@ -313,7 +313,8 @@ static void check_first_refused(void)
 	}
 }
 
-/* Of every type and shape: what is packed is unpacked, and how many bytes its value takes. */
+/* For every type and shape: a packed item is unpacked unchanged, and the number of bytes of its
+ * value. */
 static void check_pack_round_trip(void)
 {
 	static const struct {
@@ -474,7 +475,7 @@ static bool yes(void *arg)
 	return true;
 }
 
-/* What would take long to read, or much memory: at the limit, and one more. */
+/* Items that would take long to read, or much memory: at the limit, and one beyond. */
 static void check_limits(void)
 {
 	for (int more = 0; more < 2; more++) {

@@ -217,7 +217,7 @@ static void edited_row(void)
 	close_it(&opened);
 }
 
-/* Of a transaction in which one write fails, nothing stays, and the next one begins as usual. */
+/* If one write of a transaction fails, none of it remains, and the next one begins as usual. */
 static void failed_transaction(void)
 {
 	struct item item = {0};
@@ -270,7 +270,7 @@ static void begun_writes(void)
 	close_it(&opened);
 }
 
-/* What no row can hold is refused with a sentence, and the write that it was in changes nothing. */
+/* A value that no row can hold is refused with a sentence, and its write changes nothing. */
 static void item_that_no_row_can_hold(const struct item *item, const char *word)
 {
 	struct opened opened;

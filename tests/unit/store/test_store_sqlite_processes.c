@@ -190,7 +190,7 @@ static void locked(void)
 	close_it(&opened);
 }
 
-/* What each put of a hurried thread came to. */
+/* The outcome of each put of a hurried thread. */
 struct hurried {
 	struct store *store;
 	unsigned index;

@@ -209,7 +209,7 @@ static void check_that_it_limits(struct bandwidth *bandwidth)
 	CHECK(bandwidth_take_all(bandwidth, MIB / 50, &patient));
 }
 
-/* What one takes moves the number in the file. */
+/* One process takes bytes by changing the number in the file. */
 static void check_that_it_shares(struct shared *shared, struct bandwidth *bandwidth)
 {
 	struct stat st;
@@ -222,7 +222,8 @@ static void check_that_it_shares(struct shared *shared, struct bandwidth *bandwi
 	CHECK_INT(shared->n_warnings, 0);
 }
 
-/* What one has taken is gone for the other, which has a number of its own that says it was not. */
+/* Bytes taken by one process are gone for the other, although the other's own number says
+ * otherwise. */
 static void test_two_runs_share_a_file(void)
 {
 	struct shared shared;

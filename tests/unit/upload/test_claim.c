@@ -1,5 +1,5 @@
-/* What follows from the mark of an open file: it is done, touched, changed, held or free, and who
- * is first to claim it. */
+/* The reaction to the mark of an open file: it is done, touched, changed, held or free, and one
+ * uploader claims it first. */
 #include "base/clock.h"
 #include "looker.h"
 #include "store_spy.h"
@@ -45,7 +45,7 @@ static struct mark_ref their_ref(struct steps *steps, const char *session)
 	return ref;
 }
 
-/* That uploader claims the file, whatever the mark says. */
+/* The other uploader claims the file, regardless of the mark. */
 static void claim_as(const struct mark_ref *ref, struct claim *ret)
 {
 	struct problem problem;
@@ -55,7 +55,7 @@ static void claim_as(const struct mark_ref *ref, struct claim *ret)
 	mark_clear(&seen);
 }
 
-/* That uploader marks a version done. */
+/* The other uploader marks a version done. */
 static void mark_done_as(const struct mark_ref *ref, const struct version *version)
 {
 	struct problem problem;
@@ -832,7 +832,7 @@ static void test_upload_that_replaces(void)
 	}
 }
 
-/* That sources replace each other is said once in a run. */
+/* Sources that replace each other's objects are reported once in a run. */
 static void test_sources_are_said_once(void)
 {
 	struct steps steps;

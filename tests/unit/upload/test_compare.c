@@ -52,7 +52,7 @@ static struct s3_sum sum_of(enum checksum kind, size_t part_bytes)
 #define WHOLE    SIZE_MAX /* in the place of the size of parts */
 #define HEAD_ONE "HEAD /b/k?partNumber=1\n"
 
-/* What an object shows of itself, and what follows. The sizes are in MiB. */
+/* The shown values of an object, and the result. The sizes are in MiB. */
 static const struct {
 	const char *name;
 	size_t parts;        /* it was sent in; 0: of no such size */
@@ -115,7 +115,7 @@ static void test_row(size_t i)
 	if (!steps_make(&steps, content, sizeof content) || !steps_begin(&steps, script, 1))
 		return;
 	struct file *file = steps.file;
-	/* Of an object before: nothing of it may stay. */
+	/* Values of an earlier object, of which nothing may remain. */
 	file->sent_part_bytes = 99;
 	snprintf(file->parts_sum, sizeof file->parts_sum, "crc32c:before");
 	file->object_sums.bytes = 99;

@@ -207,7 +207,7 @@ static void test_row(size_t i)
 		strstr(rows[i].says, "or returns nothing") != NULL);
 	good &= CHECK_INT(strstr(problem.text, "allow s3:GetObject") != NULL,
 		strstr(rows[i].says, "allow s3:GetObject") != NULL);
-	/* What is reported of it: S3's values, or the reason. */
+	/* The reported values: those of S3, or the reason. */
 	steps.said[0] = '\0';
 	report_done_object(steps.run, file, S3ONCE_EVENT_UNPROVEN,
 		rows[i].proof == PROOF_YES ? &object : NULL, &problem);

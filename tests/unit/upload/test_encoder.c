@@ -1,5 +1,5 @@
-/* What is made of ranges of files: the same bytes each time, which every decompressor reads, and
- * never fewer than a part has to have. */
+/* The encoding of ranges of files: always the same bytes, which every decompressor reads, and never
+ * fewer than a part needs. */
 #include "../check.h"
 #include "upload/body/encoder.h"
 #include "upload/body/multipart_plan.h"
@@ -43,7 +43,7 @@ static void test_parse(void)
 			fprintf(stderr, "\tof \"%s\"\n", bad[i]);
 }
 
-/* What another version of the compressor made is not made again. */
+/* The output of another version of the compressor is not reproduced. */
 static void test_other_version(void)
 {
 	static const char *const others[] = {

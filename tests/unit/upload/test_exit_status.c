@@ -14,7 +14,7 @@ static void note(void *arg, const struct s3once_event *event)
 	warned += event->type == S3ONCE_EVENT_WARNING;
 }
 
-/* What is true of the run, each a bit of its number. */
+/* Facts about the run, each a bit of its number. */
 enum {
 	ASKED = 1,
 	FENCED = 2,

@@ -1,5 +1,5 @@
-/* What the scan's thread reports, what it drops because it is done, and what it hands to the queue.
- * The tree, the marks and the queue are real; S3 is a script. */
+/* The reports of the scan's thread, the done files that it drops, and the others that it hands to
+ * the queue. The tree, the marks and the queue are real; S3 is a script. */
 #include "base/clock.h"
 #include "marks/bucket_row.h"
 #include "steps.h"

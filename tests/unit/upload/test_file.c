@@ -1,4 +1,4 @@
-/* What is derived from a file under way, and how its turn ends: each as a table of all cases. */
+/* Values derived from a file under way, and the end of its turn, each as a table of all cases. */
 #include "base/clock.h"
 #include "steps.h"
 

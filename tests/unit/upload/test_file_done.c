@@ -1,4 +1,4 @@
-/* What follows once an object is proven: the first objects are checked, and the mark says done,
+/* The steps after an object is proven: the first objects are checked, and the mark says done,
  * unless another uploader has taken the file over. */
 #include "store_spy.h"
 #include "upload/file/file_done.h"
@@ -396,7 +396,7 @@ static void test_first_looks(void)
 	}
 }
 
-/* What is said of each setting that the object lacks. */
+/* The message about each setting that the object lacks. */
 static void test_ignored_settings(void)
 {
 	static const struct {

@@ -56,7 +56,7 @@ static void mark_as_done(struct steps *steps, uint64_t size, bool has_newer)
 enum mark_is { NO_MARK, DONE, DONE_OTHER, DONE_NEWER };
 enum known_by { PATH, ITS_CONTENT, ROTATION };
 
-/* What becomes of the file between the scan and its turn. */
+/* The changes of the file between the scan and its turn. */
 static void test_since_it_was_found(void)
 {
 	static const struct {
@@ -295,7 +295,7 @@ static void test_compressed_on_its_way(void)
 	}
 }
 
-/* What follows from each error of reading. */
+/* The effect of each read error. */
 static void test_errors(void)
 {
 	static const struct {

@@ -107,7 +107,7 @@ static void test_the_processors_are_enough(void)
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_CPU);
 }
 
-/* Where the service is near, there are no more workers than at the beginning. Nor are there if
+/* If the service is near, there are no more workers than at the beginning. The same is true if
  * other processes take most of the processors, so that a file takes long. */
 static void test_a_near_service(void)
 {
@@ -475,7 +475,7 @@ static void test_fastest_window(void)
 	}
 }
 
-/* What follows from each look at the large bodies under way. */
+/* The effect of each look at the large bodies under way. */
 struct large_look {
 	unsigned ms;        /* since the last look */
 	double mib;         /* moved since the window began */

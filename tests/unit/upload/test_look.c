@@ -1,5 +1,5 @@
-/* What follows from what S3 holds under the key of a file: whether it is adopted, replaced, marked
- * as an earlier version, or stays, and what is sent for that. */
+/* The reaction to the object in S3 under the key of a file: it is adopted, replaced, marked as an
+ * earlier version, or stays; and the requests for that. */
 #include "store_spy.h"
 #include "upload/file/look.h"
 #include "upload/file/steps.h"
@@ -12,7 +12,7 @@
 #define REFUSED   STEPS_REPLY("403", "", "")
 #define FAILS     STEPS_REPLY("500", "", "")
 
-/* Whose an object is, by its metadata. */
+/* The owner of an object, by its metadata. */
 enum whose {
 	NOBODYS,
 	OF_THIS_CLAIM, /* of these marks, sent under the claim of the file */
@@ -22,7 +22,7 @@ enum whose {
 	OF_OTHER_MARKS,
 };
 
-/* What HEAD shows of an object of nine bytes with the etag "e". */
+/* The reply of HEAD for an object of nine bytes with the etag "e". */
 struct shown {
 	enum whose whose;
 	const char *sum;  /* its checksum; NULL: none, so that nothing proves its content */
@@ -450,7 +450,7 @@ static void test_damage_has_an_end(void)
 	steps_end(&steps);
 }
 
-/* What is asked when nothing is shown, and whether the file may be sent then. */
+/* The requests made if no object was shown, and whether the file may be sent then. */
 static void test_nothing_is_shown(void)
 {
 	static const struct {
@@ -641,7 +641,7 @@ static void test_refusals_have_an_end(void)
 	steps_end(&steps);
 }
 
-/* What was sent took the place of what was to be replaced, also if it has the same etag. */
+/* The sent object has taken the place of the one to be replaced, even if it has the same etag. */
 static void test_prove_by_head(void)
 {
 	static const struct {

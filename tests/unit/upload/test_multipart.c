@@ -337,7 +337,7 @@ static void test_upload_that_is_not_listed(void)
 	}
 }
 
-/* What precedes a new upload, and that it is in the mark before its first part. */
+/* The steps before a new upload, which is in the mark before its first part. */
 static void test_new_upload(void)
 {
 	static const struct {
@@ -450,7 +450,7 @@ static void test_unencrypted(void)
 	steps_end(&steps);
 }
 
-/* Nobody waits for a file whose key no later run uses. */
+/* No file is waited for whose key no later run uses. */
 static void test_stranded(void)
 {
 	struct steps steps;
@@ -487,7 +487,7 @@ static void test_fenced_while_it_is_created(void)
 	steps_end(&steps);
 }
 
-/* What follows from a part that the server has not taken. */
+/* The reaction to a part that the server has not accepted. */
 static void test_parts_that_fail(void)
 {
 	static const struct {
@@ -538,7 +538,7 @@ static bool begin_with_parts(struct steps *steps)
 	return true;
 }
 
-/* What follows from the answer to Complete. */
+/* The reaction to the reply to Complete. */
 static void test_complete(void)
 {
 #define ERROR(status, code) STEPS_REPLY(status, "", "<Error><Code>" code "</Code></Error>")
@@ -588,7 +588,7 @@ static void test_complete(void)
 	}
 }
 
-/* What Complete has made is proven by its reply, or by a HEAD. */
+/* The object of a Complete is proven by its reply, or by a HEAD. */
 static void test_proof(void)
 {
 	char good_head[300], bad_head[300];
@@ -650,7 +650,8 @@ static bool always(void *arg)
 	return true;
 }
 
-/* What precedes Complete: the file is as it was, the lease lasts, and nothing else is there. */
+/* The checks before Complete: the file is unchanged, the lease lasts, and no other object is there.
+ */
 static void test_before_complete(void)
 {
 	static const struct {
@@ -710,7 +711,7 @@ static void store_hidden(void *arg)
 	close(fd);
 }
 
-/* Where size and times may not show a change, every part is read again before Complete. */
+/* If size and times may not show a change, every part is read again before Complete. */
 static void test_hidden_stores(void)
 {
 	for (unsigned part = 0; part <= N; part++) {

@@ -25,7 +25,7 @@ static const struct {
 	{OBJECT_BYTES_MAX + 1, 5 * MIB, -EFBIG, 0, 0},
 };
 
-/* What a size and a number of parts leave to be tried, the usual first. */
+/* The plans that remain for a size and a number of parts, the usual one first. */
 static void check_guesses(void)
 {
 	static const struct {

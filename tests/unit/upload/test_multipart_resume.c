@@ -1,5 +1,5 @@
-/* What precedes the parts of a file: the recorded upload that is aborted or gone, what an upload is
- * of, and how a file is cut that is compressed on its way. */
+/* The steps before the parts of a file: the recorded upload that is aborted or gone, the content of
+ * an upload, and the division of a file that is compressed on its way. */
 #include "base/checksum.h"
 #include "steps.h"
 #include "upload/file/multipart.h"

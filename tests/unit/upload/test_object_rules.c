@@ -42,7 +42,7 @@ static const struct {
 	{false, NULL, "a.txt", NULL, NULL, NULL, false},
 	{false, intelligent, "a.txt", "INTELLIGENT_TIERING", NULL, NULL, false},
 	{true, NULL, "a.txt", "STANDARD_IA", NULL, NULL, true},
-	/* Of two rules with one pattern, the last one counts, and only that. */
+	/* Of two rules with one pattern, only the last one counts. */
 	{true, NULL, "a.log", "STANDARD_IA", NULL, "AES256", true},
 	{true, NULL, "b/a.txt", "ONEZONE_IA", NULL, NULL, true},
 	{true, NULL, "b/a.log", "STANDARD_IA", NULL, "AES256", true},
@@ -96,7 +96,7 @@ static void test_default_comes_last(void)
 	object_rules_free(rules);
 }
 
-/* What is about all requests is given to push itself. */
+/* Settings for all requests are options of push itself. */
 static void test_of_all_requests(void)
 {
 	static const struct s3once_setting settings[] = {

@@ -12,7 +12,7 @@
 #define ABSENT STEPS_REPLY("404", "", "")
 #define FAULT  STEPS_REPLY("500", "", "")
 
-/* What the folder has besides the file k, which is done. */
+/* The content of the folder besides the file k, which is done. */
 enum beside {
 	NOTHING,
 	CHANGE,        /* k itself is written to, while S3 is asked */
@@ -71,7 +71,7 @@ static const struct {
 	{EXCLUDED, false, NULL, {"d"}, S3ONCE_EXIT_SETUP, 0, 0, 0, 0, "", 0, 1},
 	{EXCLUDED, false, NULL, {"k"}, S3ONCE_EXIT_OK, 1, 0, 0, 0, ""},
 	{EXCLUDED, false, NULL, {"x"}, S3ONCE_EXIT_SETUP, 0, 0, 1, 0, "--exclude or --include"},
-	/* What cannot be known is worse than what is not done, in either order. */
+	/* A file whose state is unknown is worse than one that is not done, in either order. */
 	{NO_TARGET, false, NULL, {""}, S3ONCE_EXIT_SETUP, 1, 0, 1, 0, "does not exist"},
 	{NEW_NO_TARGET, false, NULL, {""}, S3ONCE_EXIT_SETUP, 1, 1, 1, 0, ""},
 	{NO_TARGET_NEW, false, NULL, {""}, S3ONCE_EXIT_SETUP, 1, 1, 1, 0, ""},

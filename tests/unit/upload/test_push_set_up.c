@@ -1,5 +1,5 @@
-/* What a run opens before its threads begin: marks that a dry run cannot reach are not taken for
- * none, and a request to stop ends the questions to the marks at once. */
+/* The files and stores that a run opens before its threads begin: marks that a dry run cannot reach
+ * are not mistaken for missing ones, and a stop request ends the requests for marks at once. */
 #include "base/clock.h"
 #include "steps.h"
 

@@ -1,5 +1,5 @@
-/* What a run counts and reports, against tables and small models of their own: a counter for each
- * event, the files that wait, the reasons for an exit status, and the bytes on their way. */
+/* The counts and reports of a run, against tables and small models: a counter for each event, the
+ * waiting files, the reasons for an exit status, and the bytes on their way. */
 #include "../check.h"
 #include "upload/progress/report.h"
 #include <stddef.h>
@@ -154,7 +154,7 @@ static void test_each_event(void)
 		}
 }
 
-/* What was found counts at once, large files apart. */
+/* Found files count at once, and large ones separately. */
 static void test_found(void)
 {
 	struct report report;

@@ -1,5 +1,5 @@
-/* What comes before the first claim of a run and after its end: the question to S3 for the bucket,
- * the row of the session, and the row of the job. */
+/* The steps before the first claim of a run and after its end: the check of the bucket, the row of
+ * the session, and the row of the job. */
 #include "base/clock.h"
 #include "lease/process.h"
 #include "marks/job_row.h"
@@ -417,7 +417,7 @@ static void test_wrong_clock(void)
 	}
 }
 
-/* What makes an object visible ends with the lease, and what does not goes on. */
+/* A request that makes an object visible ends with the lease, and others go on. */
 static void test_without_a_lease(void)
 {
 	struct steps steps;

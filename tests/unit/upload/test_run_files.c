@@ -196,8 +196,7 @@ static long no_input(void *arg, void *buffer, size_t n, char *error, size_t erro
 	return 0;
 }
 
-/* What a run needs on this host beside its files: each only if it is asked for, and none is made by
- * a dry run. */
+/* The files that a run needs on this host: each only on request, and none is made by a dry run. */
 static void test_state_of_a_run(void)
 {
 	char path[200], logs[200], name[200], marks[220];

@@ -1,4 +1,4 @@
-/* Whose turn it is: small files, large ones, and the parts of open uploads. */
+/* The order of turns: small files, large ones, and the parts of open uploads. */
 #include "../check.h"
 #include "upload/queue/queue.h"
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void clear(struct turns *turns)
 		free(file);
 }
 
-/* What is handed out next: "s"mall, "w"hole, "f"ile to be split, "p"art, "-" nothing. */
+/* The next task: "s"mall, "w"hole, "f"ile to be split, "p"art, "-" none. */
 static char take(struct turns *turns, struct task *ret)
 {
 	if (!turns_take(turns, ret))

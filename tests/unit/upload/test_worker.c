@@ -36,12 +36,12 @@ static const struct row {
 	{"all are stored", {STORED, STORED, STORED}, ALL_PUT, 3, .uploaded = 3, .turns = 3},
 	{"one has failed", {STORED, TOO_LONG, STORED}, ALL_PUT, 3, .uploaded = 2, .failed = 1,
 		.turns = 3},
-	/* What is refused first is sent once more without its checksum. */
+	/* The first request is refused, and sent again without its checksum. */
 	{"the first has failed", {TOO_LONG, TOO_LONG, STORED, STORED}, PUT("a") ALL_PUT, 3,
 		.uploaded = 2, .failed = 1, .turns = 3},
 	{"one is denied, after others", {STORED, DENIED, STORED}, ALL_PUT, 3, .uploaded = 2,
 		.failed = 1, .turns = 3},
-	/* What was put aside fails as soon as something is stored. */
+	/* Files put aside fail as soon as an object is stored. */
 	{"one is denied, before others", {DENIED, STORED, STORED}, ALL_PUT, 3, .uploaded = 2,
 		.failed = 1, .turns = 2},
 	{"all are denied", {DENIED, DENIED, DENIED}, ALL_PUT, 3, .ends_run = true},
