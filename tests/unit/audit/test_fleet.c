@@ -236,7 +236,7 @@ static void put_row(
 /* Only what has succeeded since replaces a job that could not begin: a target that was right
  * before it is no correction. A job that has failed for more than an hour, here since 0, is
  * replaced by none. */
-static void test_what_replaces(void)
+static void test_row_that_replaces_another(void)
 {
 	struct audit audit;
 	char said[2000] = "";
@@ -393,7 +393,7 @@ int main(void)
 	test_machines_at_the_end_of_a_page();
 	test_walk();
 	test_many();
-	test_what_replaces();
+	test_row_that_replaces_another();
 	test_many_jobs();
 	return check_result();
 }

@@ -122,7 +122,7 @@ static const struct {
 	{other_is_answered, other_is_answered, false},
 };
 
-static void test_what_is_progress(void)
+static void test_which_events_are_progress(void)
 {
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct progress_clock clock = begin();
@@ -200,7 +200,7 @@ int main(void)
 {
 	test_limits();
 	test_a_wait_that_ends();
-	test_what_is_progress();
+	test_which_events_are_progress();
 	test_a_kind_that_recovers();
 	test_many_kinds();
 	test_a_gap();

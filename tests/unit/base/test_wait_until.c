@@ -78,7 +78,7 @@ static void test_abandoned(struct place *place)
 }
 
 /* The condition is one that only time makes true. */
-static void test_nobody_tells(struct place *place)
+static void test_change_without_a_signal(struct place *place)
 {
 	const uint64_t end_ns = clock_boot_ns() + 20 * NS_PER_MS;
 	CHECK_INT(wait_until(clock_boot_ns() >= end_ns), WAIT_MET);
@@ -109,7 +109,7 @@ int main(void)
 {
 	static void (*const tests[])(struct place *) = {
 		test_a_condition_that_is_met_is_not_waited_for, test_another_thread_meets_it,
-		test_a_deadline, test_abandoned, test_nobody_tells};
+		test_a_deadline, test_abandoned, test_change_without_a_signal};
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
 		struct place place = {0};
 		CHECK(!uv_mutex_init(&place.mutex) && !uv_cond_init(&place.told));

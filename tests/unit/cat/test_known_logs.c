@@ -17,7 +17,7 @@ static bool may_repeat(
 	return known_log_may_repeat(known->logs, &range);
 }
 
-static void test_what_continues(void)
+static void test_continuation_of_a_log(void)
 {
 	struct known_logs known = {.n = 0};
 	CHECK(!known_logs_find_continued(&known, 0));
@@ -48,7 +48,7 @@ static void test_what_continues(void)
 	known_logs_clear(&known);
 }
 
-static void test_what_may_repeat(void)
+static void test_lines_that_may_repeat(void)
 {
 	struct known_logs known = {.n = 0};
 	add(&known, NULL, 0, 5, "t");
@@ -71,7 +71,7 @@ static void test_what_may_repeat(void)
 
 int main(void)
 {
-	test_what_continues();
-	test_what_may_repeat();
+	test_continuation_of_a_log();
+	test_lines_that_may_repeat();
 	return check_result();
 }

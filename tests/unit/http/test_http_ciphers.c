@@ -54,7 +54,7 @@ static void check_same_ciphers(SSL_CTX *context, const SSL_CTX *before)
 		CHECK(place_of(context, SSL_CIPHER_get_name(sk_SSL_CIPHER_value(ciphers, i))) >= 0);
 }
 
-static void test_what_is_offered_stays(void)
+static void test_given_ciphers_are_kept(void)
 {
 	static const char *const lists[][2] = {
 		{NULL, NULL},
@@ -76,6 +76,6 @@ int main(void)
 {
 	test_light_ciphers_go_first();
 	test_a_key_for_each_session_goes_before_a_light_cipher();
-	test_what_is_offered_stays();
+	test_given_ciphers_are_kept();
 	return check_result();
 }

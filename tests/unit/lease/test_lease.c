@@ -356,7 +356,7 @@ static void test_versions(void)
 }
 
 /* It is not known when the row was written: nothing is left of the lease before it is renewed. */
-static void test_of_unknown_age(void)
+static void test_lease_of_unknown_age(void)
 {
 	struct lease *lease = begin(&(struct row){0}, 0);
 	CHECK_INT(lease_ends_ns(lease), 0);
@@ -755,7 +755,7 @@ int main(void)
 	test_until();
 	test_patience_with_short_leases();
 	test_versions();
-	test_of_unknown_age();
+	test_lease_of_unknown_age();
 	test_stopped();
 	test_each_ends_in_time();
 	test_ends_twice();

@@ -36,7 +36,7 @@ static void test_many_rows_come_to_an_end(void)
 }
 
 /* A row that changes is seen anew; one that stands still keeps its place. */
-static void test_what_stands_still_is_kept(void)
+static void test_unchanged_row_is_remembered(void)
 {
 	observer = (struct observer){0};
 	observer_note(observer_find_or_add(&observer, "still"), "1", NS_PER_S);
@@ -55,7 +55,7 @@ static void test_what_stands_still_is_kept(void)
 
 /* Observations of ended rows are dropped, and a time that this boot has not reached is not
  * believed. */
-static void test_what_is_kept_in_a_file(void)
+static void test_file_of_observations(void)
 {
 	static const char *const names[] = {"00000000000000000000000000000001",
 		"00000000000000000000000000000002", "00000000000000000000000000000003"};
@@ -95,7 +95,7 @@ static void test_what_is_kept_in_a_file(void)
 int main(void)
 {
 	test_many_rows_come_to_an_end();
-	test_what_stands_still_is_kept();
-	test_what_is_kept_in_a_file();
+	test_unchanged_row_is_remembered();
+	test_file_of_observations();
 	return check_result();
 }

@@ -474,7 +474,7 @@ static uint64_t token_of(const struct s3once_lock_request *request, unsigned wri
 
 /* In the row, in a counter beside it, or nowhere. Each sort key counts apart; slots count together,
  * and never in their rows. */
-static void test_where_tokens_come_from(void)
+static void test_source_of_tokens(void)
 {
 	const struct s3once_lock_request plain = {.key = "k"},
 					 sorted = {.key = "k", .sort_key = "s"},
@@ -1293,7 +1293,7 @@ int main(void)
 	test_acquisitions();
 	test_tokens_rise();
 	test_broken_before_its_token();
-	test_where_tokens_come_from();
+	test_source_of_tokens();
 	test_refused_requests();
 	test_keys_of_tables();
 	test_rows_that_cannot_be_understood();

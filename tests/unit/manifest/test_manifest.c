@@ -113,7 +113,7 @@ static void test_checksums(void)
 }
 
 /* A server may send anything as an etag. */
-static void test_what_is_no_text_is_left_out(void)
+static void test_etag_that_is_no_text_is_dropped(void)
 {
 	struct manifest_entry entry = entry_of("k", "/x");
 	entry.etag = "\xff";
@@ -656,7 +656,7 @@ int main(void)
 	test_wrong_lines();
 	test_signatures();
 	test_mode_of_keys();
-	test_what_is_no_text_is_left_out();
+	test_etag_that_is_no_text_is_dropped();
 	test_bad_lines();
 	test_line_without_memory();
 	test_many_lines();

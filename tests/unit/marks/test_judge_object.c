@@ -167,7 +167,7 @@ static enum proof like(
 	return recorded_matches(recorded, &object);
 }
 
-static void test_what_is_shown(void)
+static void test_shown_object_is_compared_with_the_record(void)
 {
 	const struct recorded both = recorded_with(SUM, ZERO_MD5),
 			      etag = recorded_with("", ZERO_MD5), none = recorded_with(SUM, "");
@@ -185,7 +185,7 @@ static void test_what_is_shown(void)
 	CHECK_INT(like(&parts, 4, "AAAAAQ==", "other"), PROOF_YES);
 }
 
-static void test_what_was_done(void)
+static void test_done_version_is_recognised(void)
 {
 	struct claim claim = {
 		.before = {.has_done = true, .done = {.size = 4, .sum = SUM, .etag = ZERO_MD5}}};
@@ -267,7 +267,7 @@ static void test_etags_of_parts(void)
 }
 
 /* The content of a compressed file and its object have their own sizes and checksums. */
-static void test_what_is_kept(void)
+static void test_record_of_a_compressed_file(void)
 {
 	struct version version = {.size = 9, .sum = SUM, .etag = ZERO_MD5, .object_bytes = 4};
 	snprintf(version.object_sum, sizeof version.object_sum, "%s", "crc32c:BBBBBB==");
@@ -347,12 +347,12 @@ static void test_needs(void)
 int main(void)
 {
 	test_rows();
-	test_what_is_shown();
-	test_what_was_done();
+	test_shown_object_is_compared_with_the_record();
+	test_done_version_is_recognised();
 	test_bytes();
 	test_encoded();
 	test_etags_of_parts();
-	test_what_is_kept();
+	test_record_of_a_compressed_file();
 	test_needs();
 	return check_result();
 }

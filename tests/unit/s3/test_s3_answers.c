@@ -119,7 +119,7 @@ static void test_bucket(void)
 
 /* If S3 echoes no checksum, an MD5 is the proof. A checksum may trail the body only if the body is
  * not signed and the server knows both. */
-static void test_what_is_computed(void)
+static void test_digests_computed(void)
 {
 	static const struct {
 		enum s3_support echoes, trails;
@@ -372,7 +372,7 @@ int main(void)
 	test_delete();
 	test_abort_days();
 	test_bucket();
-	test_what_is_computed();
+	test_digests_computed();
 	test_aws();
 	test_put_unless_there();
 	test_conditions();

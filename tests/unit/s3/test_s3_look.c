@@ -41,7 +41,7 @@ static bool head(const char *reply, struct s3_object *ret, enum outcome *ret_out
 	return true;
 }
 
-static void test_what_is_read(void)
+static void test_values_read_from_head(void)
 {
 	struct s3_object object;
 	struct problem problem;
@@ -262,7 +262,7 @@ static void test_listings(void)
 
 int main(void)
 {
-	test_what_is_read();
+	test_values_read_from_head();
 	test_heads();
 	test_ranges();
 	test_listings();

@@ -135,7 +135,7 @@ static long read_nothing(void *arg, void *buffer, size_t n)
 	return -5;
 }
 
-static void test_that_cannot_be_read(void)
+static void test_unreadable_body(void)
 {
 	struct digest digest = {0};
 	struct sums sums = {0};
@@ -156,6 +156,6 @@ int main(void)
 	for (size_t i = 0; i < sizeof content; i++)
 		content[i] = (unsigned char)(i * 2654435761U >> 13);
 	test_frame();
-	test_that_cannot_be_read();
+	test_unreadable_body();
 	return check_result();
 }

@@ -82,7 +82,7 @@ static void test_several_sources(void)
 }
 
 /* A path that is too long for a key may have a name that is not. */
-static void test_what_cannot_be_a_key(void)
+static void test_names_that_cannot_be_keys(void)
 {
 	char path[PATH_MAX] = "t/", name[256];
 	struct scan_options options = one_source(t_source);
@@ -280,7 +280,7 @@ int main(void)
 	test_order();
 	test_collisions();
 	test_several_sources();
-	test_what_cannot_be_a_key();
+	test_names_that_cannot_be_keys();
 	test_content_that_changes();
 	test_look();
 	test_stop();

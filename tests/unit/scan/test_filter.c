@@ -408,7 +408,7 @@ static void test_files_of_patterns(void)
 }
 
 /* Each rule notes that it has matched, also where a later one decides. */
-static void test_what_has_matched(void)
+static void test_matched_patterns(void)
 {
 	static const struct {
 		const char *path; /* with a '/' at its end, a directory that may be pruned */
@@ -441,7 +441,7 @@ int main(void)
 	test_prunes();
 	test_malformed();
 	test_files_of_patterns();
-	test_what_has_matched();
+	test_matched_patterns();
 	test_against_reference();
 	test_matches_what_is_in_a_folder();
 	test_prunes_nothing_wanted();

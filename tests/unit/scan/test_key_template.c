@@ -250,7 +250,7 @@ static void test_names_of_the_host(void)
 	key_template_free(template);
 }
 
-static void test_what_a_key_depends_on(void)
+static void test_dependencies_of_a_key(void)
 {
 	static const struct {
 		const char *template;
@@ -356,7 +356,7 @@ int main(void)
 	test_keys_that_are_none();
 	test_time_zones();
 	test_names_of_the_host();
-	test_what_a_key_depends_on();
+	test_dependencies_of_a_key();
 	test_halves_of_the_family();
 	test_keys_of_other_hosts();
 	test_no_field_of_a_rotated_log();

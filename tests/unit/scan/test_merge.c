@@ -46,7 +46,7 @@ static void test_collisions(void)
 }
 
 /* A young file takes the key; a link, a pipe or a filtered file does not. */
-static void test_what_collides(void)
+static void test_files_that_collide(void)
 {
 	static const char *const list[] = {"s1", "s2", "s3"};
 	tree_begin();
@@ -221,7 +221,7 @@ int main(void)
 {
 	test_merge();
 	test_collisions();
-	test_what_collides();
+	test_files_that_collide();
 	test_folder_between();
 	test_long_names();
 	test_files();

@@ -348,7 +348,7 @@ static void test_bytes_together(void)
 }
 
 /* No item is twice in one request, and no request is larger than a server takes. */
-static void test_what_fits(void)
+static void test_batches_keep_the_limits(void)
 {
 	static const char *const replies[] = {ANSWERS(DONE "," DONE "," DONE), NULL};
 	struct fixture f;
@@ -570,7 +570,7 @@ int main(void)
 	test_begun();
 	test_tickets_without_a_caller_do_not_lead();
 	test_bytes_together();
-	test_what_fits();
+	test_batches_keep_the_limits();
 	test_how_many();
 	test_given_up();
 	test_kinds();

@@ -563,7 +563,7 @@ static bool always(void *arg)
 }
 
 /* AWS promises it, and what was found out holds for as long as the store is open. */
-static void test_who_is_not_tried(void)
+static void test_servers_that_are_not_tried(void)
 {
 	static const char *const replies[] = {ROW("1", "e1"), PUT, ABSENT, NULL};
 	struct fixture f;
@@ -597,6 +597,6 @@ int main(void)
 	test_items_that_are_gone();
 	test_records();
 	test_trials();
-	test_who_is_not_tried();
+	test_servers_that_are_not_tried();
 	return check_result();
 }

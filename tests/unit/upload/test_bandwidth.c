@@ -240,7 +240,7 @@ static void test_two_runs_share_a_file(void)
 
 /* While another run has the line, nothing is taken from this run's own number: it would send more
  * slowly than it may. */
-static void test_what_was_not_sent_is_not_taken(void)
+static void test_unsent_bytes_are_not_taken(void)
 {
 	struct shared shared;
 	set_up(&shared);
@@ -454,7 +454,7 @@ int main(void)
 	test_pieces_are_taken_in_turn();
 	test_the_waiting_ends();
 	test_two_runs_share_a_file();
-	test_what_was_not_sent_is_not_taken();
+	test_unsent_bytes_are_not_taken();
 	test_damage_to_the_file();
 	test_a_process_that_keeps_the_file_locked();
 	test_moments_do_not_add_up();

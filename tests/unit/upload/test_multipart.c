@@ -402,7 +402,7 @@ static void test_new_upload(void)
 }
 
 /* The mark names what the upload is of, so that only the same is resumed. */
-static void test_what_is_recorded(void)
+static void test_upload_is_recorded(void)
 {
 	static char id[] = "c0ffee", gz[] = ".gz";
 	struct steps steps;
@@ -798,7 +798,7 @@ int main(void)
 	test_parts_that_are_there();
 	test_upload_that_is_not_listed();
 	test_new_upload();
-	test_what_is_recorded();
+	test_upload_is_recorded();
 	test_unencrypted();
 	test_stranded();
 	test_fenced_while_it_is_created();

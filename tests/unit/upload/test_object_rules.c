@@ -97,7 +97,7 @@ static void test_default_comes_last(void)
 }
 
 /* Settings for all requests are options of push itself. */
-static void test_of_all_requests(void)
+static void test_settings_of_all_requests(void)
 {
 	static const struct s3once_setting settings[] = {
 		{"header", "x-amz-request-payer: requester"},
@@ -219,7 +219,7 @@ int main(void)
 	close(mkstemp(path));
 	test_settings_of_a_file();
 	test_default_comes_last();
-	test_of_all_requests();
+	test_settings_of_all_requests();
 	test_encoding();
 	test_keys();
 	test_refused();

@@ -153,7 +153,7 @@ static bool has_its_sums(struct payload *payload)
 	       CHECK(sums_equal(&sums, &payload->body_sums, CHECKSUM_CRC32C));
 }
 
-static void test_where_it_is_sent_from(void)
+static void test_source_of_the_body(void)
 {
 	enum from { BUFFER, KEPT, PIECES };
 	static const struct {
@@ -372,7 +372,7 @@ int main(void)
 	encoders_clear(&run->bodies.encoders);
 	bandwidth_free(file.progress.bandwidth);
 	close(file.fd);
-	test_where_it_is_sent_from();
+	test_source_of_the_body();
 	test_changed_while_compressed();
 	test_second_reading();
 	test_error_of_a_body();

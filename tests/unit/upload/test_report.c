@@ -486,7 +486,7 @@ static void keep_event(void *arg, const struct s3once_event *event)
 }
 
 /* All that is known of a file is passed on, and so is the answer of the service. */
-static void test_what_is_passed_on(void)
+static void test_events_passed_on(void)
 {
 	struct report report;
 	struct problem problem = {0};
@@ -550,7 +550,7 @@ static void test_time_left(void)
 
 int main(void)
 {
-	test_what_is_passed_on();
+	test_events_passed_on();
 	test_time_left();
 	test_each_event();
 	test_found();

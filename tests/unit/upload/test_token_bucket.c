@@ -37,7 +37,7 @@ static void test_the_rate_is_kept(void)
 		0.02)); /* caught up with */
 }
 
-static void test_what_was_not_used_is_lost_but_for_a_moment(void)
+static void test_unused_bandwidth_expires(void)
 {
 	uint64_t free_ns = START;
 	uint64_t bytes = 0;
@@ -96,7 +96,7 @@ static void test_pieces(void)
 int main(void)
 {
 	test_the_rate_is_kept();
-	test_what_was_not_used_is_lost_but_for_a_moment();
+	test_unused_bandwidth_expires();
 	test_several_share_the_line();
 	test_different_limits_share_the_time();
 	test_a_number_of_another_boot_does_not_count();
