@@ -191,13 +191,14 @@ bool file_times_show_changes(int fd, int64_t ctime_ns)
 	struct statfs fs = {0};
 	const bool is_known = fstatfs(fd, &fs) == 0;
 	const int64_t now_ns = clock_wall_ns();
-	/* Otherwise the next change may give the file the same times. */
+	/* Whether the next change gives the file other times. */
 	const bool next_differs =
 		ctime_ns % (int64_t)NS_PER_S != 0 || ctime_ns <= now_ns - SECONDS_STEP_NS;
 	if (is_known && fs.f_type == FUSE_SUPER_MAGIC)
 		return false;
 	/* The mappings and pages of a file are those of the layer below, which neither a lease nor
-	 * sync_file_range() reaches. fsync() does, unless the mount is volatile. */
+	 * sync_file_range() reaches. fsync() does, unless the mount is volatile, so that the times
+	 * show later stores to the next run. */
 	if (is_known && fs.f_type == OVERLAYFS_SUPER_MAGIC) {
 		if (ctime_ns < now_ns - WRITTEN_BACK_NS)
 			return true;
@@ -213,11 +214,9 @@ bool file_times_show_changes(int fd, int64_t ctime_ns)
 		return false;
 	/* If nothing is known, as with files of other users, only the pages are written back:
 	 * fsync() would also flush the disk, even for a file without dirty pages. */
-	if (lease == LEASE_REFUSED)
-		fsync(fd);
-	else
-		sync_file_range(fd, 0, 0,
-			SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-				SYNC_FILE_RANGE_WAIT_AFTER);
-	return next_differs;
+	const unsigned write_back =
+		SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+	const int error =
+		lease == LEASE_REFUSED ? fsync(fd) : sync_file_range(fd, 0, 0, write_back);
+	return error ? false : next_differs;
 }
