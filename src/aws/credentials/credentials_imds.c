@@ -125,14 +125,16 @@ static int get_token(struct imds *service, struct problem *ret_problem)
 	int error = query_imds(service, "PUT", "/latest/api/token", "", TTL_HEADER, ret_problem);
 	if (error)
 		return error;
-	/* At this address other clouds have other services, whose answer is no error: -ENODATA
-	 * makes the next provider be tried. */
+	/* On other clouds, another service answers at this address. That is no error: -ENODATA lets
+	 * the next provider be tried. */
 	const bool may_have_one_later = reply->status == 429 || reply->status >= 500;
 	if (reply->status != 200 || !is_visible_word(&reply->body, 1024))
 		return problem_error(ret_problem, may_have_one_later ? -EACCES : -ENODATA,
 			"it returned no token (status %d)", reply->status);
 	text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply->body.data);
-	return 0;
+	return service->token.error
+		       ? problem_error(ret_problem, service->token.error, "out of memory")
+		       : 0;
 }
 
 /* Adds the name of the role to ret: the first line of the list, since an instance has one role.
