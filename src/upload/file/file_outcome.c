@@ -85,9 +85,9 @@ static enum outcome look_for_bucket(struct worker *worker, const struct call_lim
 	return o;
 }
 
-/* Sends a single request for the bucket, and returns whether S3 has answered it. Ends the run if
- * there is no such bucket. */
-static bool ask_bucket_once(struct worker *worker)
+/* Sends a single request for the bucket, and returns whether S3 serves it: a throttled request, an
+ * error of S3's own (5xx) or no reply counts as no. Ends the run if there is no such bucket. */
+static bool bucket_is_served(struct worker *worker)
 {
 	struct call_limits once = worker->limits;
 	once.attempts = 1;
@@ -113,7 +113,7 @@ static bool all_would_fail(struct worker *worker, const struct candidate *c,
 	if (cause == FAILURE_OF_MARKS || !has_reply)
 		return true;
 	/* S3 may answer with an error to the requests of a single file. */
-	return !ask_bucket_once(worker);
+	return !bucket_is_served(worker);
 }
 
 /* Reports the failure, and retries the file after a pause, or fails it after give_up_after_ms. The
@@ -129,7 +129,8 @@ static enum step retry_or_fail(struct worker *worker, struct file *file,
 	 * be a large one. */
 	c->failing_ns += c->failures ? now_ns - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms) {
-		if (all_would_fail(worker, c, problem, cause))
+		/* The run may have lost its lease, or was stopped, while the bucket was checked. */
+		if (all_would_fail(worker, c, problem, cause) && !run_is_over(worker->run))
 			progress_give_up(&worker->run->progress);
 		if (run_is_over(worker->run))
 			return STEP_OVER;
