@@ -348,22 +348,22 @@ void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
 		print_job_for_people(view, job);
 }
 
-/* Returns whether `name` is the host of this row, or the name of the job as it is shown, with the
- * machine or without. */
+/* Returns whether `name` is the host of this row or the name of the job, each with the machine or
+ * without, as they are shown. The host also counts unescaped. */
 static bool is_named(const char *name, const struct job_row *row)
 {
 	struct text t = TEXT(LINE_MAX_BYTES);
-	bool is_one = strcmp(name, row->host) == 0;
+	bool matches = strcmp(name, row->host) == 0;
 	for (int with_machine = 0; with_machine < 2; with_machine++) {
 		text_reset(&t);
-		add_host(&t, row, with_machine);
-		is_one |= strcmp(name, text_string(&t)) == 0;
+		add_host(&t, row, with_machine != 0);
+		matches |= strcmp(name, text_string(&t)) == 0;
 		text_reset(&t);
-		add_name(&t, row, with_machine);
-		is_one |= strcmp(name, text_string(&t)) == 0;
+		add_name(&t, row, with_machine != 0);
+		matches |= strcmp(name, text_string(&t)) == 0;
 	}
 	text_clear(&t);
-	return is_one;
+	return matches;
 }
 
 /* Removes the row of a job, unless a run of it is at work or has changed the row since it was read.

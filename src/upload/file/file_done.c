@@ -299,17 +299,15 @@ enum step file_finish_by_metadata(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix)
 {
 	const enum step step = multipart_abort(worker, file);
-	struct version version = file_version_of(worker, object);
 	if (step != STEP_NEXT)
 		return step;
-	/* Input of a pipe that has not come yet has no time of its own: that of the object
-	 * stays. */
-	if (!file->candidate->is_piped)
+	/* Set first: finish_with_version() may take the candidate from the file. */
+	const bool is_unread_pipe = file_is_unread_pipe(file);
+	struct version version = file_version_of(worker, object);
+	if (!file->candidate->is_piped) /* the input of a pipe keeps the time of the object */
 		version.mtime_ns = file->mtime_ns;
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
-	/* Asked for before the turn may give its file back, after which it has no candidate. */
-	const bool is_unread_pipe = file_is_unread_pipe(file);
-	if (!is_unread_pipe) /* otherwise any command may have made the object */
+	if (!is_unread_pipe) /* any command may have made the object of an unread pipe */
 		set_producer(&version, worker);
 	const enum step done =
 		finish_with_version(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
