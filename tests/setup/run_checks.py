@@ -363,9 +363,10 @@ def main():
         for steps in started:
             steps.start()
         do(TESTS)
-        for steps in started:
+        for steps in (builds, beside, others):
             steps.join()
         do(THOROUGHLY if FULL else [])
+        of_the_source.join()  # with --full, the models compute for an hour and more
         do(ALONE if FULL else [])
     print()
     if failed:
