@@ -268,12 +268,12 @@ BUGS = {
         "*ret_over = o == OUTCOME_OK || o == OUTCOME_REFUSED || (o == OUTCOME_REFUSED &&",
     ),
     "a-replacement-is-resumed-by-fail": (  # and by skip
-        "file->seen_mark.upload.is_open && replaces_versions(worker) && has_done_key(file);",
-        "file->seen_mark.upload.is_open && has_done_key(file);",
+        "return replaces_versions(worker) && has_done_key(file) &&",
+        "return has_done_key(file) &&",
     ),
     "a-replacement-under-another-suffix": (  # is resumed with the etag of what is under this one
-        "file->seen_mark.upload.is_open && replaces_versions(worker) && has_done_key(file);",
-        "file->seen_mark.upload.is_open && replaces_versions(worker);",
+        "return replaces_versions(worker) && has_done_key(file) &&",
+        "return replaces_versions(worker) &&",
     ),
     "age-of-the-version-before": (  # for --delete-after=AGE
         "is_proven ? store_time_s(run->store) : file->seen_mark.at_s;",

@@ -263,6 +263,25 @@ def test_a_version_that_was_not_marked_yet_stays_the_other_folders(s3once, s3, s
     assert s3.get(bucket, "q/x") == content("q1", 1000)
 
 
+@pytest.mark.parametrize("policy, code", [("replace", 1), ("replace-any", 0)])
+def test_an_interrupted_replacement_stays_the_first_folders(s3once, s3, s3_wire, bucket, marks, tmp_path, policy, code):
+    """The open upload was begun by a run that may replace the object. A run over another folder may do so only with replace-any."""
+    first, second = (make_tree(tmp_path / name, {"x": content(name, 11 * MIB)}) for name in ("q1", "q2"))
+    push = ("--part-size=5MiB", "--lease=2s", "--concurrency=1")
+    assert s3once("push", first, f"s3://{bucket}/q", *push).code == 0
+    make_tree(first, {"x": content("later", 11 * MIB)})
+    s3_wire.add(faults.kill_after, "UploadPart")
+    assert s3once("push", first, f"s3://{bucket}/q", "--if-changed=replace", *push).code == -9
+    s3_wire.clear()
+    run = s3once("push", second, f"s3://{bucket}/q", f"--if-changed={policy}", "--json", *push)
+    assert run.code == code, run
+    if code:
+        assert told(run, "refused")[0]["text"].startswith("two sources have this key"), run
+    else:
+        assert "replaces another source's version" in told(run, "warning")[0]["text"], run
+    assert s3.get(bucket, "q/x") == content("q1" if code else "q2", 11 * MIB)
+
+
 def test_a_part_of_a_source_is_the_same_source(s3once, s3, bucket, marks, tmp_path):
     """A file, or the folder above it, may be given in place of the source."""
     tree = make_tree(tmp_path / "tree", {"a/b/x": 10})

@@ -267,6 +267,15 @@ static bool has_done_key(const struct file *file)
 	return strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0;
 }
 
+/* Whether this run may replace the done version of the mark. With `replace`, that of another folder
+ * stays. */
+static bool may_replace_done(const struct worker *worker, const struct file *file)
+{
+	const bool must_be_ours = worker->options->if_changed == S3ONCE_CHANGED_REPLACE;
+	return replaces_versions(worker) && has_done_key(file) &&
+	       !(must_be_ours && origin_of_done(worker, file) == ORIGIN_OTHER_FOLDER);
+}
+
 /* Handles a mark by which other content of this file is done, according to --if-changed. Returns
  * NEXT if the object is to be replaced, with its etag in file->replaced_etag. Also returns NEXT if
  * --reupload has found that the object which was to be kept is gone.
@@ -511,16 +520,18 @@ enum step claim_file(struct worker *worker, struct file *file)
 	if (++file->judgings > JUDGINGS_MAX)
 		return file_put_back(worker, file, clock_boot_ns() + NS_PER_S);
 	/* If the mark records an upload and has a done version, the upload was begun to replace
-	 * that version. This run resumes the upload if it may replace the version, too, and has the
-	 * same key for the object. */
-	const bool may_resume_replacement =
-		file->seen_mark.upload.is_open && replaces_versions(worker) && has_done_key(file);
+	 * that version. This run resumes the upload if it may replace the version, too. */
+	const bool may_resume_replacement = file->seen_mark.upload.is_open &&
+					    file->seen_mark.has_done &&
+					    may_replace_done(worker, file);
 	file->replaced_etag[0] = '\0';
 	if (may_resume_replacement)
 		memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
 	const enum step step = judge_seen_mark(worker, file);
 	if (step != STEP_NEXT)
 		return step;
+	if (may_resume_replacement)
+		warn_of_origin(worker, file, origin_of_done(worker, file));
 	if (worker->run->dry) {
 		mark_pretend_claim(&file->seen_mark, &file->claim);
 		return STEP_NEXT;
