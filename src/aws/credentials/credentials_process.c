@@ -75,7 +75,8 @@ int shell_words(const char *line, char ***ret, const char **ret_why)
  * started. The first two are the indices of process_run.pipes, too. */
 enum { PIPE_OUT, PIPE_ERR, PIPE_FAILURE, PIPES };
 
-#define SLICE_MS 50 /* the longest time between two checks whether the program has ended */
+#define SLICE_MS   50 /* the longest time between two checks whether the program has ended */
+#define PIPE_BYTES (64U << 10) /* the capacity of a pipe: pipe(7) */
 
 struct process_run {
 	struct process_output *output;
@@ -170,9 +171,10 @@ static int start_process(char *const *argv, struct process_run *run)
 	return -error;
 }
 
-/* Reads the bytes that are now in a pipe into its text, and closes the pipe at its end. Returns 0,
- * or -EMSGSIZE or -ENOMEM if the text of standard output is too small. Excess standard error is
- * dropped. */
+/* Reads the bytes that are now in a pipe into its text, and closes the pipe at its end. A program
+ * may write as fast as this reads, so it reads no more than a pipe holds: the caller has a deadline
+ * to check. Returns 0, or -EMSGSIZE or -ENOMEM if the text of standard output is too small. Excess
+ * standard error is dropped. */
 static int drain_pipe(struct process_run *run, int i)
 {
 	struct pollfd *pipe = &run->pipes[i];
@@ -181,9 +183,17 @@ static int drain_pipe(struct process_run *run, int i)
 	ssize_t n;
 	if (pipe->fd < 0) /* closed by an earlier call */
 		return 0;
-	while ((n = read(pipe->fd, buf, sizeof buf)) > 0)
-		text_add_bytes(text, buf, (size_t)n);
-	const bool is_at_end = n == 0 || (errno != EAGAIN && errno != EINTR);
+	size_t got = 0;
+	do {
+		n = read(pipe->fd, buf, sizeof buf);
+		if (n > 0) {
+			const size_t room = text->max - text->len;
+			const bool is_excess = i == PIPE_ERR && (size_t)n > room;
+			text_add_bytes(text, buf, is_excess ? room : (size_t)n);
+			got += (size_t)n;
+		}
+	} while (n > 0 && got < PIPE_BYTES);
+	const bool is_at_end = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 	if (is_at_end) {
 		close(pipe->fd);
 		pipe->fd = -1;

@@ -47,10 +47,18 @@ int main(void)
 	CHECK_STRING(run("ulimit -S -n", 20000, false).out, "1024\n");
 	CHECK_INT(run("yes", 20000, false).error, -EMSGSIZE);
 	CHECK_INT(run("yes error >&2 & echo out; sleep 0.2; kill $!", 20000, false).error, 0);
+	/* Messages without a pause, by more writers than we can keep up with. */
+	uint64_t begun_ns = clock_boot_ns();
+	CHECK_INT(run("for i in 1 2 3 4 5 6 7 8; do timeout 15 yes >&2 & done; wait", 500, false)
+			  .error,
+		-ETIMEDOUT);
+	CHECK(clock_boot_ns() - begun_ns < 10 * NS_PER_S);
+	/* Of messages that are too long, the beginning is kept. */
+	CHECK_STRING(run("echo a long message >&2; exit 1", 20000, false).err, "a long mes");
 	CHECK_INT(run("exec sleep 60", 200, false).error, -ETIMEDOUT);
 	CHECK_INT(run("exec sleep 60", 20000, true).error, -ECANCELED);
 	/* Processes that it leaves behind do not delay us. */
-	uint64_t begun_ns = clock_boot_ns();
+	begun_ns = clock_boot_ns();
 	CHECK_STRING(run("sleep 15 & echo out", 20000, false).out, "out\n");
 	CHECK(clock_boot_ns() - begun_ns < 10 * NS_PER_S);
 	char missing[] = "no-such-program-anywhere";
