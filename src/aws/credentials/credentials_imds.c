@@ -5,7 +5,6 @@
 #include "aws/endpoint.h"
 #include "base/clock.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -33,14 +32,19 @@ static const char *metadata_setting(
 	return value ? value : profile_get(profile, key);
 }
 
-/* Returns a setting as a number from 1 to `max`. It is 1 if the setting is not set or is no
- * number. */
-static unsigned number_setting(const struct profile *profile, const char *variable_name,
-	const char *key, unsigned long max)
+/* Reads a setting as a number from 1 to `max`: a smaller one counts as 1, a greater one as `max`.
+ * It is 1 if it is not set. Returns 0, or -EINVAL with a sentence. */
+static int number_setting(const struct profile *profile, const char *variable_name, const char *key,
+	uint64_t max, uint64_t *ret, struct problem *ret_problem)
 {
 	const char *value = metadata_setting(profile, variable_name, key);
-	unsigned long n = value ? strtoul(value, NULL, 10) : 1;
-	return (unsigned)(n < 1 ? 1 : n > max ? max : n);
+	uint64_t n = 1;
+	if (value && !decimal_read(value, UINT64_MAX, &n))
+		return problem_error(ret_problem, -EINVAL,
+			"%s is %s: it must be a number from 1 to %llu", variable_name,
+			quote(value).text, (unsigned long long)max);
+	*ret = n < 1 ? 1 : n > max ? max : n;
+	return 0;
 }
 
 /* Writes the service's URL, without a slash at its end, as the environment or the profile names it.
@@ -82,11 +86,16 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 	const char *v1_disabled = metadata_setting(
 		&profile, "AWS_EC2_METADATA_V1_DISABLED", "ec2_metadata_v1_disabled");
 	service->allows_v1 = v1_disabled && strcasecmp(v1_disabled, "false") == 0;
-	service->timeout_ms = 1000 * number_setting(&profile, "AWS_METADATA_SERVICE_TIMEOUT",
-					     "metadata_service_timeout", 60);
-	service->attempts = number_setting(
-		&profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS", "metadata_service_num_attempts", 10);
-	error = choose_url(&profile, service, ret_problem);
+	uint64_t timeout_s = 1, attempts = 1;
+	error = number_setting(&profile, "AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout",
+		60, &timeout_s, ret_problem);
+	if (!error)
+		error = number_setting(&profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+			"metadata_service_num_attempts", 10, &attempts, ret_problem);
+	service->timeout_ms = 1000 * timeout_s;
+	service->attempts = (unsigned)attempts;
+	if (!error)
+		error = choose_url(&profile, service, ret_problem);
 	profile_clear(&profile);
 	return error;
 }

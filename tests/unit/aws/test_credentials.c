@@ -432,6 +432,17 @@ static const struct row agents[] = {
 	{.variables = {IMDS, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=ipv5"},
 		.error = -EINVAL,
 		.problem = "IPv4 or IPv6"},
+	{.variables = {IMDS, "AWS_METADATA_SERVICE_NUM_ATTEMPTS=2"},
+		.replies = {TOKEN, "", ""},
+		.error = -ENODATA,
+		.requests = 3,
+		.problem = "nobody answers"},
+	{.variables = {IMDS, "AWS_METADATA_SERVICE_NUM_ATTEMPTS=-1"},
+		.error = -EINVAL,
+		.problem = "AWS_METADATA_SERVICE_NUM_ATTEMPTS is -1: it must be a number"},
+	{.variables = {IMDS, "AWS_METADATA_SERVICE_TIMEOUT=5s"},
+		.error = -EINVAL,
+		.problem = "AWS_METADATA_SERVICE_TIMEOUT is 5s: it must be a number"},
 };
 
 static void write_file(const char *path, const char *text)
