@@ -41,12 +41,15 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 }
 
 /* Waits until the file's last change is QUIET_NS ago. Returns false if the run ends before that, or
- * if the change lies in the future. */
+ * if the change lies in the future. If the ctime does not count, the last change is the one of the
+ * content. */
 static bool wait_until_quiet(struct run *run, const struct removal *removal)
 {
+	const struct file_state *state = &removal->state;
+	const int64_t changed_ns = state->ctime_ns ? state->ctime_ns : state->mtime_ns;
 	int64_t age_ns;
 	/* Each test of the condition sets age_ns. */
-	wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS || age_ns < 0,
+	wait_until((age_ns = clock_wall_ns() - changed_ns) >= QUIET_NS || age_ns < 0,
 		.deadline_ns = UINT64_MAX, .abandon = run_poll_is_stopping, .arg = run);
 	return age_ns >= QUIET_NS;
 }

@@ -46,6 +46,7 @@ enum trouble {
 	SYNC_FAILS, /* of the marks */
 	/* The same mark as MARKED_OTHERWISE, but the content is read again. */
 	HIDES_CHANGES, /* times need not show a change of the file */
+	UNSTEADY,      /* its ctime does not count, and it was modified just now */
 	RENAMED,       /* a rotated file, since it was opened */
 	MOVED,         /* a rotated file with a suffix of its own, to another folder */
 	MOVED_PLAIN,   /* the same, but the suffix is that of compression on its way */
@@ -89,6 +90,7 @@ static const struct {
 	{HARD_LINK, SHOWN("9", "e", SAME), S3ONCE_EVENT_KEPT, ""},
 	{SYNC_FAILS, SHOWN("9", "e", SAME), S3ONCE_EVENT_NOT_REMOVED, HEAD},
 	{HIDES_CHANGES, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
+	{UNSTEADY, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
 	{RENAMED, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
 	{MOVED, SHOWN("9", "e", SAME), S3ONCE_EVENT_MOVED, HEAD},
 	{MOVED_PLAIN, SHOWN("9", "e", SAME), S3ONCE_EVENT_MOVED, HEAD},
@@ -124,7 +126,7 @@ static void mark(struct steps *steps, enum trouble trouble)
 	struct mark seen;
 	struct version version = {.size = 9, .mtime_ns = MTIME_NS, .etag = "e"};
 	if (trouble == TOUCHED_MARK || trouble == MARKED_OTHERWISE || trouble == HIDES_CHANGES ||
-		trouble == RENAMED || moves(trouble))
+		trouble == UNSTEADY || trouble == RENAMED || moves(trouble))
 		version.mtime_ns++;
 	if (trouble != NO_SUM)
 		snprintf(version.sum, sizeof version.sum, "crc32c:%s",
@@ -158,7 +160,12 @@ static void make_trouble(struct steps *steps, enum trouble trouble)
 	if (trouble == STOPPING)
 		run_ask_to_stop(run);
 	run->dry = trouble == DRY;
-	file->must_reread = trouble == HIDES_CHANGES;
+	file->must_reread = trouble == HIDES_CHANGES || trouble == UNSTEADY;
+	if (trouble == UNSTEADY) {
+		CHECK_INT(utimensat(AT_FDCWD, steps->path, NULL, 0), 0);
+		file->stat_is_unsteady = true;
+		CHECK_INT(file_open(steps->worker, file), STEP_NEXT);
+	}
 	if (trouble == RENAMED || moves(trouble)) { /* its ctime does not count */
 		file->candidate->is_rotated = true;
 		file->state.ctime_ns = 0;
@@ -225,6 +232,8 @@ static void test_row(size_t i)
 	store->ops = syncs.real;
 	if (trouble == NOT_READ) /* two changes within a tick of the clock look like one */
 		CHECK(clock_wall_ns() - file->state.ctime_ns >= 2 * (int64_t)NS_PER_S);
+	if (trouble == UNSTEADY)
+		CHECK(clock_wall_ns() - file->state.mtime_ns >= 2 * (int64_t)NS_PER_S);
 	const bool leaves =
 		rows[i].event == S3ONCE_EVENT_REMOVED || rows[i].event == S3ONCE_EVENT_MOVED;
 	bool good = CHECK_INT(access(steps.path, F_OK) == 0, !leaves);
