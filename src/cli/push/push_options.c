@@ -92,13 +92,18 @@ static int read_target(
 	return -EINVAL;
 }
 
+static bool names_bucket(const char *value)
+{
+	return strncmp(value, "s3://", 5) == 0;
+}
+
 /* Refuses an empty SOURCE, and one that is an S3 URL. Returns 0, or -EINVAL with a sentence. */
 static int check_sources(char *const *sources, int n, struct problem *problem)
 {
 	for (int i = 0; i < n; i++) {
 		if (!*sources[i])
 			return refuse(problem, "a SOURCE is empty");
-		if (strncmp(sources[i], "s3://", 5) == 0)
+		if (names_bucket(sources[i]))
 			return refuse(problem, "a SOURCE is on this host, and only the last "
 					       "argument is s3://BUCKET[/PREFIX]");
 	}
@@ -151,6 +156,7 @@ static int read_sources_and_url(
 static int check_demands(const struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
+	const bool has_as = run->as && !run->read; /* the key of a pipe is in the URL */
 	const struct {
 		bool is_unmet;
 		const char *sentence;
@@ -166,6 +172,10 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 			"--as names the key of one file, so there is one SOURCE"},
 		{run->as && *run->prefix,
 			"--as names the whole key, so the URL is s3://BUCKET without PREFIX"},
+		{has_as && names_bucket(run->as),
+			"--as is the key alone: the last argument names the bucket, s3://BUCKET"},
+		{run->key_template && names_bucket(run->key_template),
+			"--key is the key alone: the last argument names the bucket, s3://BUCKET"},
 	};
 	for (size_t i = 0; i < sizeof demands / sizeof *demands; i++)
 		if (demands[i].is_unmet)
