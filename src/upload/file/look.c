@@ -413,7 +413,13 @@ enum step look_before_write(struct worker *worker, struct file *file)
 	if (o != OUTCOME_OK)
 		return handle_no_object(worker, file, REFUSAL_FAILS, o, &problem);
 	const struct evidence evidence = evidence_of(worker, file, &object);
-	return judge(&evidence) == JUDGED_REPLACED ? STEP_NEXT : STEP_LOOK;
+	if (judge(&evidence) == JUDGED_REPLACED)
+		return STEP_NEXT;
+	/* The check that follows may find no object, if the servers behind one endpoint differ. */
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail(worker, file,
+			PROBLEM("S3 shows its object, and then no object, again and again"));
+	return STEP_LOOK;
 }
 
 enum step look_after_failed_write(struct worker *worker, struct file *file,

@@ -28,7 +28,7 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look loo
 enum step look_whether_ours(struct worker *worker, struct file *file);
 /* Checks the object again right before a write whose condition the server may ignore, without
  * reading the file. Returns NEXT if S3 has no object, or exactly the version to be replaced, and
- * LOOK if it has another object. */
+ * LOOK if it has another object. Fails a file for which that happens again and again. */
 enum step look_before_write(struct worker *worker, struct file *file);
 /* Handles the failure of a PutObject or CompleteMultipartUpload with this condition, if the caller
  * does not handle it itself.

@@ -531,6 +531,13 @@ static void test_once_more(void)
 	struct steps steps;
 	if (!begin(&steps))
 		return;
+	/* The check after each of them has found nothing. */
+	steps.file->restarts = FILE_RESTARTS_MAX;
+	steps_answer(&steps, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
+	const bool good = CHECK_INT(look_before_write(steps.worker, steps.file), STEP_SETTLED);
+	steps_end_row(&steps, good, HEAD_K, sizeof rows / sizeof *rows);
+	if (!begin(&steps))
+		return;
 	steps_answer(&steps, REFUSED);
 	steps_answer(&steps, REFUSED);
 	CHECK_INT(look_before_write(steps.worker, steps.file), STEP_ASIDE);
