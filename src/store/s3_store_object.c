@@ -39,6 +39,14 @@ void s3_store_row_clear(struct s3_store_row *row)
 	item_clear(&row->item);
 }
 
+/* Whether a reply without content has an end that a client notices: a proxy may take the length
+ * out, and close the connection too early. */
+static bool is_surely_empty(const struct http_reply *reply)
+{
+	return http_reply_header(reply, "content-length") ||
+	       http_reply_header(reply, "transfer-encoding");
+}
+
 enum outcome s3_store_read(struct s3_store_conn *conn, struct item_key key,
 	const struct call_limits *limits, struct s3_store_row *ret, struct problem *ret_problem)
 {
@@ -52,6 +60,11 @@ enum outcome s3_store_read(struct s3_store_conn *conn, struct item_key key,
 	o = s3_get_small(
 		conn->s3, &target, S3_STORE_MAX_BYTES, limits, &reply, ret->etag, ret_problem);
 	int error = 0;
+	if (o == OUTCOME_OK && !reply.body.len && !is_surely_empty(&reply))
+		o = outcome_error(ret_problem, OUTCOME_LOST,
+			"the reply to GetObject has neither content nor a Content-Length: a proxy "
+			"on the way takes it out: let it pass replies on as they are, or go around "
+			"it (NO_PROXY)");
 	const bool has_item =
 		o == OUTCOME_OK && reply.body.len; /* an empty object is a removed one */
 	if (has_item)

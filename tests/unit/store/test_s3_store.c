@@ -9,7 +9,7 @@
 #define XML(code) "<Error><Code>" code "</Code></Error>"
 #define ROW(version, etag)                                                                         \
 	SCRIPT_REPLY("200", "ETag: \"" etag "\"\r\n", "{\"v\":{\"S\":\"" version "\"}}")
-#define EMPTY(etag) SCRIPT_REPLY("200", "ETag: \"" etag "\"\r\n", "")
+#define EMPTY(etag) SCRIPT_REPLY("200", "ETag: \"" etag "\"\r\nContent-Length: 0\r\n", "")
 #define PUT         SCRIPT_REPLY("200", "ETag: \"new\"\r\n", "")
 #define ABSENT      SCRIPT_REPLY("404", "", XML("NoSuchKey"))
 #define CHANGED     SCRIPT_REPLY("412", "", XML("PreconditionFailed"))
@@ -151,6 +151,8 @@ static const struct row {
 	{&remove_any, {SCRIPT_REPLY("200", "ETag: \"e\"\r\n", "hello")}, OUTCOME_SETUP, "G"},
 	{&create, {SCRIPT_REPLY("200", "ETag: \"e\"\r\n", "{\"v\":1}")}, OUTCOME_SETUP, "G"},
 	{&create, {SCRIPT_REPLY("200", "", "")}, OUTCOME_LOST, "G"},
+	/* It may be the beginning of an item that another client holds. */
+	{&take_over, {SCRIPT_REPLY("200", "ETag: \"e\"\r\n", "")}, OUTCOME_LOST, "G"},
 };
 
 static void test_writes(void)
