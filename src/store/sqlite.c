@@ -159,11 +159,13 @@ static bool answer_or_requeue(struct sqlite_store *store, struct tickets *list, 
 	return true;
 }
 
-/* Performs a read. Returns SQLITE_OK with the outcome set, or the result code of an SQLite failure.
- */
+/* Performs a read, or compacts the file, which is in no transaction of other writes. Returns
+ * SQLITE_OK with the outcome set, or the result code of an SQLite failure. */
 static int perform_read(struct sqlite_store *store, struct items_op *op)
 {
-	const int rc = items_apply(store->items, op);
+	/* To compact the file is to write it, and to checkpoint the log. */
+	const bool has_failed = op->kind == ITEMS_COMPACT && store->failed_rc;
+	const int rc = has_failed ? store->failed_rc : items_apply(store->items, op);
 
 	if (sqlite_file_is_unchanged(&store->file))
 		return rc;
