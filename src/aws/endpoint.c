@@ -29,6 +29,9 @@ static const struct {
 	{CURLUPART_PASSWORD, "it must not carry a password"},
 	{CURLUPART_QUERY, "it must not carry a query"},
 	{CURLUPART_FRAGMENT, "it must not carry a fragment"},
+	/* The signed Host header has no zone, and without it the address cannot be reached. */
+	{CURLUPART_ZONEID, "it must not carry an IPv6 zone: give a host name, or an address "
+			   "that is not link-local"},
 };
 
 #define NO_HOST "it has no host"
@@ -92,8 +95,7 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 		return -ENOMEM;
 	const CURLUcode result = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
 	const char *fault = fault_of_url(url, parsed, result);
-	/* The default port and an IPv6 zone are left out, as in the Host header that is signed. */
-	curl_url_set(parsed, CURLUPART_ZONEID, NULL, 0);
+	/* The default port is left out, as in the Host header that is signed. */
 	/* If the URL has no fault, curl and strdup() fail only when memory runs out, and `copy` is
 	 * NULL then. */
 	if (!fault &&

@@ -26,6 +26,7 @@ static void check_custom_urls(void)
 		{"http://user:secret@h", NULL},
 		{"http://h?x=1", NULL},
 		{"http://h#x", NULL},
+		{"http://[fe80::1%25eth0]:9000", NULL},
 		{"http://h:99999", NULL},
 		{"http://h:x", NULL},
 		{"http://a b", NULL},
