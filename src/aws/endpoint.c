@@ -406,7 +406,7 @@ int endpoint_resolve(
 	const char *region = question->region, *bucket = question->bucket;
 	const bool is_s3 = strcmp(question->service, "s3") == 0;
 	const bool is_arn = is_s3 && bucket && strncmp(bucket, "arn:", 4) == 0;
-	struct endpoint_arn arn; /* set if is_arn */
+	struct endpoint_arn arn = {0}; /* set if is_arn */
 	struct text url = TEXT(ENDPOINT_MAX);
 	if (!is_region(region))
 		return problem_error(ret_problem, -EINVAL,

@@ -29,8 +29,8 @@ static void explain_signature(const struct refusal *refusal, struct problem *ret
 {
 	const char *method = find_behind(text_string(&refusal->reply->body), "<CanonicalRequest>");
 	const char *host = find_behind(method, "\nhost:");
-	const char *url_host = find_behind(refusal->url, "://");
-	const char *sent_host = url_host ? url_host : refusal->url;
+	const char *scheme_end = strstr(refusal->url, "://");
+	const char *sent_host = scheme_end ? scheme_end + strlen("://") : refusal->url;
 	const size_t sent_bytes = strcspn(sent_host, "/?");
 	if (was_changed(host, sent_host, sent_bytes))
 		problem_set(ret,

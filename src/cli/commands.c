@@ -182,6 +182,8 @@ static void name_marks_in_problem(struct command_frame *frame)
 {
 	const char *name = text_string(&frame->marks_name); /* "dynamodb:TABLE", "sqlite:PATH" */
 	const char *colon = strchr(name, ':');
+	if (!colon) /* memory ran out while the name was made */
+		return;
 	const char *part = frame->place.is_dynamodb ? colon : colon + 1;
 	if (!strstr(frame->problem.text, part))
 		problem_prefix(&frame->problem, "%s", name);

@@ -123,9 +123,9 @@ static int open_folder_of(const struct source *source, const char *relative, DIR
 static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
-	DIR *dir;
+	DIR *dir = NULL;
 	int fd = open_folder_of(source, relative, &dir);
-	if (fd < 0)
+	if (!dir)
 		return fd;
 	const struct dirent *entry;
 	while ((entry = readdir(dir)) && entry->d_ino != ino)

@@ -252,14 +252,15 @@ static int add_field(
 	if (!takes_argument(field, argument))
 		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as %s",
 			quote_bytes(s, n).text, fields[field].example);
-	int error = find_constant(field, argument ? argument : "", host, &text, ret_problem);
+	const char *argument_text = argument ? argument : "";
+	int error = find_constant(field, argument_text, host, &text, ret_problem);
 	if (!error)
 		error = add_part(template, (enum key_field)field, text, strlen(text));
 	if (error)
 		return error;
 	struct template_part *added = &template->parts[template->n - 1];
 	if (field == MTIME)
-		return check_format(argument, ret_problem);
+		return check_format(argument_text, ret_problem);
 	return field == ID ? read_id_chars(argument, &added->id_chars, ret_problem) : 0;
 }
 
