@@ -5,6 +5,7 @@
 #include "cli/doctor/doctor.h"
 #include "base/clock.h"
 #include "cli/signals.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -122,6 +123,18 @@ static int check_services(struct doctor *doctor, const struct s3_url *url)
 	return signals_restore();
 }
 
+/* Whether --marks can be parsed, or was not given. Otherwise that is an error of usage, and the
+ * frame has the sentence. If it can be parsed, but its place cannot be found, doctor_check_marks()
+ * reports that as a finding. */
+static bool can_parse_marks(struct command_frame *frame)
+{
+	struct marks_place place = {0};
+	const char *marks = frame->access.marks;
+	const int error = marks ? marks_place_parse(marks, &place, &frame->problem) : 0;
+	marks_place_clear(&place);
+	return error != -EINVAL;
+}
+
 int doctor_main(int argc, char **argv)
 {
 	struct command_frame frame = {.command = &doctor_command};
@@ -129,7 +142,8 @@ int doctor_main(int argc, char **argv)
 	int stopped_by = 0; /* the signal that came, or 0 */
 	/* The code of the frame is S3ONCE_EXIT_USAGE until the checks begin. */
 	if (!frame_begin(&frame, argc, argv) ||
-		(frame.n_operands && url_parse(frame.operands[0], &url, &frame.problem) < 0))
+		(frame.n_operands && url_parse(frame.operands[0], &url, &frame.problem) < 0) ||
+		!can_parse_marks(&frame))
 		return frame_end(&frame);
 	struct doctor doctor = {.frame = &frame,
 		.limits = {.attempts = DOCTOR_ATTEMPTS, .abandon = signals_abandon}};

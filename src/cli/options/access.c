@@ -2,23 +2,11 @@
  * examines the results of a push. src/cli/open_marks.c opens the marks and services; in a push, the
  * library does. */
 #include "cli/options/access.h"
-#include "store/store.h"
-#include <string.h>
-
-/* Whether the place of "local" can be found is known only when the marks are opened. */
-static int check_marks(const char *value, struct problem *ret_problem)
-{
-	struct marks_place place = {0};
-	const bool is_local = strcmp(value, "local") == 0;
-	const int error = is_local ? 0 : marks_place_parse(value, &place, ret_problem);
-	marks_place_clear(&place);
-	return error;
-}
 
 const struct option access_marks_options[] = {
 	VALUE("marks", STRING, offsetof(struct access, marks), "PLACE",
 		"keep the marks in dynamodb:TABLE, sqlite:PATH or local, a file of this host [S3ONCE_MARKS, or local]",
-		.check = check_marks, .brief = "remember uploads in dynamodb:TABLE or sqlite:PATH"),
+		.brief = "remember uploads in dynamodb:TABLE or sqlite:PATH"),
 	{NULL},
 };
 

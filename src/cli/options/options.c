@@ -183,8 +183,6 @@ int option_set(
 		if (choice < 0)
 			return refuse_choice(option, value, strlen(value), ret_problem);
 	}
-	if (option->check && option->check(value, ret_problem) < 0)
-		return -EINVAL;
 	switch (type) {
 	case OPTION_FLAG:
 		return set_flag(field, value, ret_problem);

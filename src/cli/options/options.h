@@ -52,8 +52,6 @@ struct option {
 	const char *help;     /* wrapped into lines; '\n' also begins one */
 	uint64_t min, max;    /* range of a NUMBER, SIZE or DURATION, inclusive; max 0: no bound */
 	const char *const *choices; /* NULL-terminated */
-	/* Checks the value of a STRING: 0, or -errno with a sentence. NULL: it takes any. */
-	int (*check)(const char *value, struct problem *ret_problem);
 	/* The default, which --help prints after `help`. NULL: none is printed. */
 	const char *standard;
 	/* For SIZE and DURATION: the value to store for 0. It is 1 if a field of 0 stands for the

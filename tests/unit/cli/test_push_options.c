@@ -106,7 +106,6 @@ static void check_refused(void)
 		{"--as \xFF a s3://bucket", "--as: the name is not UTF-8"},
 		{"--as s3://bucket/k a s3://bucket", "--as is the key alone"},
 		{"--key s3://bucket/{path} a s3://bucket", "--key is the key alone"},
-		{"--marks table a s3://bucket", "--marks: 'table': marks are in dynamodb:TABLE"},
 		{"--as k --files-from f a s3://bucket", "contradict"},
 		{"--as k --exclude x a s3://bucket", "contradict"},
 		{"--files-from f a b s3://bucket", "one SOURCE"},

@@ -20,9 +20,7 @@ static size_t sample(const struct option *option, const char **ret_value)
 		[OPTION_INCLUDE] = "*.log",
 		[OPTION_EXCLUDE_FROM] = "patterns",
 		[OPTION_SETTING] = "a=b"};
-	*ret_value = option->choices                      ? option->choices[1]
-		     : strcmp(option->name, "marks") == 0 ? "dynamodb:table"
-							  : values[option->type];
+	*ret_value = option->choices ? option->choices[1] : values[option->type];
 	switch (option->type) {
 	case OPTION_STRING:
 		return sizeof(char *);
@@ -156,28 +154,10 @@ static void check_lists(void)
 		CHECK_INT(options_lack_variable(&command, tests[i].variable), tests[i].is_foreign);
 }
 
-/* The sentence about a wrong value names the variable. */
-static void check_wrong_marks(void)
-{
-	struct command command = job_command;
-	unsigned set[OPTIONS_MAX] = {0};
-	struct problem problem = {0};
-	command.values = &by_variable;
-	command.given = set;
-	push_options_init(&by_variable);
-	setenv("S3ONCE_MARKS", "table", 1);
-	CHECK_INT(read_all(&command, &problem), -EINVAL);
-	if (!CHECK(strstr(problem.text, "S3ONCE_MARKS: 'table': marks are in dynamodb:TABLE")))
-		fprintf(stderr, "\t%s\n", problem.text);
-	unsetenv("S3ONCE_MARKS");
-	push_options_clear(&by_variable);
-}
-
 int main(void)
 {
 	clearenv();
 	check_every_option();
 	check_lists();
-	check_wrong_marks();
 	return check_result();
 }
